@@ -8,11 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json_fwd.h"
 #include "core/result.h"
 
 namespace holdfast {
-
-using Json = nlohmann::json;
 
 // The deepest nesting that parse_json() accepts. No Kubernetes object comes near it. A recursive
 // destructor or dump of 100,000 levels overflows the stack.

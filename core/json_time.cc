@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/json.h"
+
 namespace holdfast {
 
 std::optional<Time> time_at(const JsonView& object, std::string_view key) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/json_fwd.h"
 #include "core/json_view.h"
 #include "core/time.h"
 

@@ -8,6 +8,8 @@
 
 #include <simdjson.h>
 
+#include "core/json.h"
+
 namespace holdfast {
 namespace {
 

@@ -16,7 +16,6 @@
 #include <string>
 #include <string_view>
 
-#include "core/json.h"
 #include "core/result.h"
 
 namespace holdfast {

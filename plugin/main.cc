@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "plugin/cluster_api.h"
-#include "plugin/completion.h"
-#include "plugin/full_screen.h"
-#include "plugin/std_terminal.h"
-#include "plugin/verbs.h"
+#include "plugin/base/cluster_api.h"
+#include "plugin/terminal/full_screen.h"
+#include "plugin/terminal/std_terminal.h"
+#include "plugin/verbs/completion.h"
+#include "plugin/verbs/verbs.h"
 
 namespace {
 

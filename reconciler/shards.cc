@@ -154,6 +154,26 @@ std::vector<ShardDecision> decide_shards(const ShardsView& view) {
   return decisions;
 }
 
+std::set<int> wanted_shards(const ShardsView& view, const std::vector<ShardDecision>& decisions,
+                            const std::set<std::string>& soon_dead) {
+  const int shards = static_cast<int>(view.shards.size());
+  std::vector<std::string> then(view.shards.size());
+  if (!soon_dead.empty()) {
+    ShardsView soon = view;
+    for (const std::string& member : soon_dead) soon.members[member].alive = false;
+    then = plan_shards(shards, planned_members(soon));
+  }
+  std::set<int> wanted;
+  for (int shard = 0; shard < shards; ++shard) {
+    const auto index = static_cast<std::size_t>(shard);
+    if (view.shards[index].held || decisions[index].owner == view.self ||
+        then[index] == view.self) {
+      wanted.insert(shard);
+    }
+  }
+  return wanted;
+}
+
 bool lives_elsewhere(const ShardsView& view, const std::string& holder) {
   const auto member = view.members.find(holder);
   return holder != view.self && member != view.members.end() && member->second.alive;

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,11 @@ struct ShardDecision {
 };
 
 std::vector<ShardDecision> decide_shards(const ShardsView& view);
+
+// The shards that we have or may have soon, for what must be ready by then: those held; those
+// planned for us by these decisions; and those that would be if the members `soon_dead` were dead.
+std::set<int> wanted_shards(const ShardsView& view, const std::vector<ShardDecision>& decisions,
+                            const std::set<std::string>& soon_dead);
 
 // The view shows another member, `holder`, that is alive.
 bool lives_elsewhere(const ShardsView& view, const std::string& holder);

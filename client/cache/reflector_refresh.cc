@@ -1,114 +1,104 @@
-// ReflectorMachine's check, after a refresh, that the store is as new as the server was.
+#include "client/cache/reflector_refresh.h"
+
+#include <algorithm>
 #include <utility>
 
-#include "client/cache/reflector_machine.h"
+#include "client/cache/list_query.h"
 
 namespace holdfast::cache {
 
-Actions ReflectorMachine::refresh(SteadyTime now) {
-  Actions actions;
-  if (state_ == State::kIdle) return actions;
-  refresh_due_ = true;
-  list_refreshes_ = false;
-  last_event_ = now;
-  // The watch may be dead although it seems open. A new one at the same version brings the missed
-  // events.
-  if (state_ == State::kWatching) {
-    close_watch(actions);
-    look(actions);
-  } else if (state_ == State::kLooking) {
-    look(actions);
-  }
-  return actions;
+void RefreshCheck::ask() {
+  is_due_ = true;
+  list_counts_ = false;
 }
 
-// After a list: with a look between where it began before the refresh.
-void ReflectorMachine::go_on_watching(Actions& actions) {
-  if (refresh_due_) {
-    look(actions);
-  } else {
-    watch(actions);
-  }
-}
-
-void ReflectorMachine::begin_check(Actions& actions) {
-  if (!refresh_due_) return;
-  if (version_ >= must_pass_) return settle_refresh();
-  if (is_short_) return arm_check(Check::kPassing, kShortWatch + kShortWatchGrace, actions);
-  const auto spread = static_cast<std::uint64_t>((kPassAtMost - kPassAtLeast).count());
-  arm_check(Check::kPassing, kPassAtLeast + Duration(random_.below(spread)), actions);
-}
-
-// The server may have been set back while the short watch was open.
-void ReflectorMachine::look_after_short_watch(Actions& actions) {
-  look(actions);
-  short_watch_due_ = false;  // another one would bring no bookmark either
-}
-
-void ReflectorMachine::arm_check(Check check, Duration delay, Actions& actions) {
-  check_ = check;
-  check_epoch_ = ++epochs_;
-  actions.emplace_back(action::ArmTimer{check_epoch_, delay});
-}
-
-void ReflectorMachine::check_timer(SteadyTime now, Actions& actions) {
-  if (check_ == Check::kComparing) {
-    actions.emplace_back(action::Compare{check_epoch_, metadata_});
-  } else if (is_short_) {
-    close_watch(actions);
-    look_after_short_watch(actions);
-  } else if (check_ == Check::kPassing) {
-    check_ = Check::kListing;
-    last_event_ = now;
-    actions.emplace_back(action::List{check_epoch_, list_query(Freshness::kConsistent, 0, "", 0),
-                                      action::Wanted::kMetadata});
-  }
-}
-
-void ReflectorMachine::check_listed(kube::ListPage&& metadata, SteadyTime now, Actions& actions) {
-  check_ = Check::kComparing;
-  comparing_since_ = now;
-  metadata_ = std::make_shared<const kube::ListPage>(std::move(metadata));
-  actions.emplace_back(action::Compare{check_epoch_, metadata_});
-}
-
-Actions ReflectorMachine::compared(Epoch epoch, std::size_t behind, SteadyTime now) {
-  Actions actions;
-  if (check_ != Check::kComparing || epoch != check_epoch_) return actions;
-  if (behind == 0) {
-    settle_refresh();
-  } else if (now - comparing_since_ < kCatchUp) {
-    arm_check(Check::kComparing, kComparePeriod, actions);
-  } else {
-    actions = relist(now);
-    actions.emplace_back(action::Note{LogLevel::kWarn,
-                                      "the watch does not bring the changes; listing again",
-                                      {{"objects", std::to_string(behind)}}});
-  }
-  return actions;
-}
-
-void ReflectorMachine::check_failed(const Error& error, SteadyTime now, Actions& actions) {
-  if (is_incomplete(error)) {
-    actions = relist(now);
-    return;
-  }
-  trouble_ = error.message;
-  const Duration delay = std::max(backoff_after(error).next(now, random_), asked_by(error));
-  arm_check(Check::kPassing, delay, actions);
-  actions.emplace_back(action::Note{
-      LogLevel::kWarn, "list failed", {{"error", error.message}, {"code", to_string(error.code)}}});
-}
-
-void ReflectorMachine::end_check() {
-  check_ = Check::kNone;
+void RefreshCheck::end() {
+  state_ = State::kNone;
   metadata_.reset();
 }
 
-void ReflectorMachine::settle_refresh() {
-  refresh_due_ = false;
-  trouble_.clear();
-  end_check();
+void RefreshCheck::settle() {
+  is_due_ = false;
+  trouble_.over();
+  end();
+}
+
+void RefreshCheck::list_begins() {
+  end();
+  list_counts_ = is_due_;
+}
+
+void RefreshCheck::list_ended() {
+  if (list_counts_) settle();
+}
+
+void RefreshCheck::look_begins() {
+  end();
+  short_watch_due_ = is_due_;
+}
+
+bool RefreshCheck::watch_begins(std::uint64_t version) {
+  end();
+  return std::exchange(short_watch_due_, false) && is_due_ && version < must_pass_;
+}
+
+void RefreshCheck::watch_opened(std::uint64_t version, bool is_short, Actions& actions) {
+  if (!is_due_) return;
+  if (version >= must_pass_) return settle();
+  if (is_short) return arm(State::kPassing, kShortWatch + kShortWatchGrace, actions);
+  const auto spread = static_cast<std::uint64_t>((kPassAtMost - kPassAtLeast).count());
+  arm(State::kPassing, kPassAtLeast + Duration(random_.below(spread)), actions);
+}
+
+void RefreshCheck::passed(std::uint64_t version) {
+  if (state_ == State::kPassing && version >= must_pass_) settle();
+}
+
+void RefreshCheck::arm(State state, Duration delay, Actions& actions) {
+  state_ = state;
+  epoch_ = ++epochs_;
+  actions.emplace_back(action::ArmTimer{epoch_, delay});
+}
+
+bool RefreshCheck::timer(bool watch_is_short, Actions& actions) {
+  if (state_ == State::kComparing) {
+    actions.emplace_back(action::Compare{epoch_, metadata_});
+    return false;
+  }
+  if (watch_is_short) return true;
+  if (state_ == State::kPassing) {
+    state_ = State::kListing;
+    actions.emplace_back(action::List{epoch_, list_query(Freshness::kConsistent, 0, "", 0),
+                                      action::Wanted::kMetadata});
+  }
+  return false;
+}
+
+void RefreshCheck::listed(kube::ListPage&& metadata, SteadyTime now, Actions& actions) {
+  state_ = State::kComparing;
+  comparing_since_ = now;
+  metadata_ = std::make_shared<const kube::ListPage>(std::move(metadata));
+  actions.emplace_back(action::Compare{epoch_, metadata_});
+}
+
+bool RefreshCheck::compared(std::size_t behind, SteadyTime now, Actions& actions) {
+  if (behind > 0 && now - comparing_since_ >= kCatchUp) return true;
+  if (behind == 0) {
+    settle();
+  } else {
+    arm(State::kComparing, kComparePeriod, actions);
+  }
+  return false;
+}
+
+bool RefreshCheck::failed(const Error& error, SteadyTime now, Actions& actions) {
+  if (is_incomplete(error)) return true;
+  trouble_.note(error);
+  const Duration delay = std::max(trouble_.next_wait(error, now), asked_by(error));
+  arm(State::kPassing, delay, actions);
+  actions.emplace_back(action::Note{
+      LogLevel::kWarn, "list failed", {{"error", error.message}, {"code", to_string(error.code)}}});
+  return false;
 }
 
 }  // namespace holdfast::cache

@@ -17,11 +17,11 @@ Actions ReflectorMachine::watch_opened(Epoch epoch, SteadyTime now) {
   if (epoch != epoch_ || (state_ != State::kStreaming && state_ != State::kWatching)) {
     return actions;
   }
-  opened_at_ = now;
-  last_event_ = now;
+  watch_.opened_at = now;
+  watch_.last_event = now;
   if (state_ == State::kWatching) {
-    things_go_well(now);
-    begin_check(actions);
+    trouble_.good(now);
+    check_.watch_opened(version_, watch_.is_short, actions);
   }
   return actions;
 }
@@ -30,7 +30,7 @@ Actions ReflectorMachine::events(Epoch epoch, std::vector<kube::WatchEvent>&& ev
                                  SteadyTime now) {
   Actions actions;
   if (epoch != epoch_) return actions;
-  last_event_ = now;
+  watch_.last_event = now;
   std::uint64_t before = version_;  // the store's
   action::Apply apply{{}, version_};
   std::optional<Error> error;
@@ -48,7 +48,7 @@ Actions ReflectorMachine::events(Epoch epoch, std::vector<kube::WatchEvent>&& ev
     if (state_ != State::kWatching) return actions;
     // A watch brings only events after its version. Older ones are repetitions.
     if (event.version <= version_) continue;
-    had_event_ = true;
+    watch_.had_event = true;
     watch_errors_ = 0;
     version_ = apply.version = event.version;
     if (event.type == kube::WatchEventType::kBookmark) continue;
@@ -59,7 +59,7 @@ Actions ReflectorMachine::events(Epoch epoch, std::vector<kube::WatchEvent>&& ev
     }
   }
   if (!apply.events.empty() || apply.version != before) actions.emplace_back(std::move(apply));
-  if (check_ == Check::kPassing && version_ >= must_pass_) settle_refresh();
+  check_.passed(version_);
   if (!error) return actions;
   close_watch(actions);
   if (state_ == State::kStreaming) {
@@ -72,18 +72,15 @@ Actions ReflectorMachine::events(Epoch epoch, std::vector<kube::WatchEvent>&& ev
 
 void ReflectorMachine::stream_event(kube::WatchEvent&& event, SteadyTime now, Actions& actions) {
   if (event.type != kube::WatchEventType::kBookmark) {
-    if (!event.object) {
-      ++undecodable_;
-    } else if (event.type == kube::WatchEventType::kDeleted) {
-      streamed_.erase(event.object->key());
+    if (event.object) {
+      list_.add(std::move(event));
     } else {
-      std::string key = event.object->key();
-      streamed_[std::move(key)] = std::move(event.object);
+      ++undecodable_;
     }
     return;
   }
   if (!event.initial_events_end) return;
-  if (freshness_ != Freshness::kConsistent && event.version < version_) {
+  if (!list_.is_consistent() && event.version < version_) {
     close_watch(actions);
     list_consistently(make_error(ErrorCode::kTransient, "the list is older than what was seen"),
                       now, actions);
@@ -94,14 +91,10 @@ void ReflectorMachine::stream_event(kube::WatchEvent&& event, SteadyTime now, Ac
     close_watch(actions);
     return list(actions);
   }
-  std::vector<ObjectPtr> items;
-  items.reserve(streamed_.size());
-  for (auto& [key, object] : streamed_) items.push_back(std::move(object));
-  streamed_.clear();
-  listed(std::move(items), event.version, now, actions);
+  listed(event.version, now, actions);
   state_ = State::kWatching;
-  had_event_ = true;
-  if (!refresh_due_) return;
+  watch_.had_event = true;
+  if (!check_.is_due()) return;
   close_watch(actions);
   look(actions);
 }
@@ -125,14 +118,14 @@ Actions ReflectorMachine::watch_ended(Epoch epoch, const std::optional<Error>& e
 }
 
 void ReflectorMachine::stream_broke(const Error& error, SteadyTime now, Actions& actions) {
-  if (refused(error) || (opened_at_ && ++broken_streams_ >= kStreamTries)) {
-    streams_refused_ = true;
+  if (refused(error) || (watch_.opened_at && list_.stream_broke())) {
+    list_.stream_no_more();
     actions.emplace_back(action::Note{
         LogLevel::kInfo, "no streamed lists here; listing in pages", {{"error", error.message}}});
   }
   if (refused(error)) {
     list(actions);
-  } else if (error.code == ErrorCode::kGone || version_ahead(error)) {
+  } else if (needs_consistent_list(error)) {
     list_consistently(error, now, actions);
   } else {
     wait(Next::kList, error, now, actions);
@@ -140,9 +133,9 @@ void ReflectorMachine::stream_broke(const Error& error, SteadyTime now, Actions&
 }
 
 void ReflectorMachine::watch_broke(const Error& error, SteadyTime now, Actions& actions) {
-  if (error.code == ErrorCode::kGone || version_ahead(error)) {
+  if (needs_consistent_list(error)) {
     list_consistently(error, now, actions);
-  } else if (error.code != ErrorCode::kThrottled && (from_server(error) || opened_at_) &&
+  } else if (error.code != ErrorCode::kThrottled && (from_server(error) || watch_.opened_at) &&
              ++watch_errors_ >= kWatchTries) {
     wait(Next::kList, error, now, actions);
   } else {
@@ -151,23 +144,17 @@ void ReflectorMachine::watch_broke(const Error& error, SteadyTime now, Actions& 
 }
 
 void ReflectorMachine::watch_done(SteadyTime now, Actions& actions) {
-  const Duration lasted = opened_at_ ? now - *opened_at_ : Duration::zero();
-  if (lasted < kTooShort && !had_event_) {
+  const Duration lasted = watch_.opened_at ? now - *watch_.opened_at : Duration::zero();
+  if (lasted < kTooShort && !watch_.had_event) {
     wait(Next::kLook,
          make_error(ErrorCode::kTransient, "the watch ended within a second, without an event"),
          now, actions);
-  } else if (is_short_) {
+  } else if (watch_.is_short) {
     look_after_short_watch(actions);
-  } else if (lasted + kEarly < timeout_) {
+  } else if (lasted + kEarly < watch_.timeout) {
     look(actions);
   } else {
     watch(actions);
-  }
-}
-
-void ReflectorMachine::close_watch(Actions& actions) {
-  if (state_ == State::kStreaming || state_ == State::kWatching) {
-    actions.emplace_back(action::CloseWatch{});
   }
 }
 

@@ -1,59 +1,20 @@
 #include "client/http/cpprest_transport.h"
 
 #include <array>
-#include <condition_variable>
 #include <deque>
 #include <unordered_map>
 #include <utility>
 
 #include "client/http/cpprest_wire.h"
 #include "client/http/endpoint.h"
+#include "client/http/outbox.h"
 #include "client/http/stream_inbox.h"
-#include "core/thread_annotations.h"
 
 namespace holdfast::http {
 namespace {
 
-constexpr std::chrono::seconds kDestructionLimit{2};
 // Idle connections are dropped at most this often.
 constexpr std::chrono::seconds kDropInterval{1};
-
-// The only part that I/O threads may touch. They post to the loop through it while the loop exists.
-class Outbox {
- public:
-  explicit Outbox(Loop& loop) : loop_(&loop) {}
-
-  void post(Loop::Callback callback) {
-    MutexLock lock(mutex_);
-    if (loop_ != nullptr) loop_->post(std::move(callback));
-  }
-  void begin() {
-    MutexLock lock(mutex_);
-    ++unfinished_;
-  }
-  void end() {
-    MutexLock lock(mutex_);
-    --unfinished_;
-    ended_.notify_all();
-  }
-  std::size_t unfinished() const {
-    MutexLock lock(mutex_);
-    return unfinished_;
-  }
-  void close() {
-    const auto limit = std::chrono::steady_clock::now() + kDestructionLimit;
-    MutexLock lock(mutex_);
-    loop_ = nullptr;
-    while (unfinished_ > 0 && ended_.wait_until(mutex_, limit) == std::cv_status::no_timeout) {
-    }
-  }
-
- private:
-  mutable Mutex mutex_;
-  std::condition_variable_any ended_;
-  Loop* loop_ HOLDFAST_GUARDED_BY(mutex_);
-  std::size_t unfinished_ HOLDFAST_GUARDED_BY(mutex_) = 0;  // exchanges of the wire
-};
 
 struct PendingCall {
   Request request;

@@ -3,8 +3,6 @@
 
 #include "client/http/tunnel.h"
 
-#include <arpa/inet.h>
-#include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 
@@ -24,6 +22,7 @@
 #include <string_view>
 #include <thread>
 
+#include "client/http/proxy_protocol.h"
 #include "client/http/relay.h"
 #include "client/http/tls.h"
 
@@ -39,72 +38,13 @@ constexpr std::size_t kHeadLimit = 16 * 1024;
 // Until bytes are carried. Requests have shorter limits of their own.
 constexpr std::chrono::seconds kOpenLimit{30};
 constexpr std::size_t kPasswordBytes = 24;
-constexpr std::size_t kSocksTextLimit = 255;
 // Accepting failed (no file descriptors): the next try comes after this.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-
-std::string base64(std::string_view text) {
-  std::string coded(4 * ((text.size() + 2) / 3) + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(coded.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()),
-                                   static_cast<int>(text.size()));
-  coded.resize(static_cast<std::size_t>(size));
-  return coded;
-}
 
 std::string random_password() {
   std::array<unsigned char, kPasswordBytes> bytes{};
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) return "";
   return base64({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
-
-std::string in_url(const std::string& host, int port) {
-  Endpoint endpoint;
-  endpoint.host = host;
-  endpoint.port = port;
-  return endpoint.authority();
-}
-
-char high(std::size_t number) { return static_cast<char>(number >> 8 & 0xff); }
-char low(std::size_t number) { return static_cast<char>(number & 0xff); }
-
-// RFC 1928, 4: CONNECT. The proxy looks a name up.
-std::string socks_request(const std::string& host, int port) {
-  std::string request("\x05\x01\x00", 3);
-  std::array<char, 16> address{};
-  if (inet_pton(AF_INET, host.c_str(), address.data()) == 1) {
-    request += '\x01';
-    request.append(address.data(), 4);
-  } else if (inet_pton(AF_INET6, host.c_str(), address.data()) == 1) {
-    request += '\x04';
-    request.append(address.data(), address.size());
-  } else {
-    request += '\x03';
-    request += low(host.size());
-    request += host;
-  }
-  request += high(static_cast<std::size_t>(port));
-  request += low(static_cast<std::size_t>(port));
-  return request;
-}
-
-const char* socks_failure(char code) {
-  switch (code) {
-    case 1:
-      return "it failed";
-    case 2:
-      return "its rules do not allow the connection";
-    case 3:
-      return "the network cannot be reached";
-    case 4:
-      return "the host cannot be reached";
-    case 5:
-      return "the connection was refused";
-    case 6:
-      return "no answer in time";
-    default:
-      return "it does not support the request";
-  }
 }
 
 }  // namespace
@@ -186,16 +126,10 @@ class Tunnel::Impl::Session : public std::enable_shared_from_this<Session> {
                           });
   }
 
-  // ---- HTTP: RFC 9110, 9.3.6.
+  // ---- HTTP.
 
   void ask_http() {
-    const std::string server = in_url(config_.host, config_.port);
-    std::string request = "CONNECT " + server + " HTTP/1.1\r\nHost: " + server + "\r\n";
-    const Proxy& proxy = *config_.proxy;
-    if (!proxy.user.empty() || !proxy.password.empty()) {
-      request += "Proxy-Authorization: Basic " + base64(proxy.user + ":" + proxy.password) + "\r\n";
-    }
-    write(request + "\r\n", [this] { read_http(); });
+    write(connect_request(*config_.proxy, config_.host, config_.port), [this] { read_http(); });
   }
 
   // Byte by byte, because what follows the head belongs to the server.
@@ -215,14 +149,10 @@ class Tunnel::Impl::Session : public std::enable_shared_from_this<Session> {
     });
   }
 
-  // ---- SOCKS: RFC 1928 and 1929.
+  // ---- SOCKS.
 
   void greet() {
-    const Proxy& proxy = *config_.proxy;
-    const bool has_login = !proxy.user.empty() || !proxy.password.empty();
-    const std::string greeting =
-        has_login ? std::string("\x05\x02\x00\x02", 4) : std::string("\x05\x01\x00", 3);
-    write(greeting, [this] {
+    write(socks_greeting(*config_.proxy), [this] {
       read(2, [this] {
         if (reply_[0] != 5) return fail("the proxy speaks no SOCKS5");
         if (reply_[1] == 0) return ask_socks();
@@ -233,13 +163,7 @@ class Tunnel::Impl::Session : public std::enable_shared_from_this<Session> {
   }
 
   void log_in() {
-    const Proxy& proxy = *config_.proxy;
-    std::string login("\x01", 1);
-    login += low(proxy.user.size());
-    login += proxy.user;
-    login += low(proxy.password.size());
-    login += proxy.password;
-    write(login, [this] {
+    write(socks_login(*config_.proxy), [this] {
       reply_.clear();
       read(2, [this] {
         if (reply_[1] != 0) return fail("the proxy refuses the login");
@@ -256,11 +180,7 @@ class Tunnel::Impl::Session : public std::enable_shared_from_this<Session> {
         if (reply_[0] != 5) return fail("the proxy speaks no SOCKS5");
         if (reply_[1] != 0)
           return fail(std::string("the proxy answered: ") + socks_failure(reply_[1]));
-        constexpr std::size_t kPort = 2;
-        std::size_t rest = static_cast<unsigned char>(reply_[4]) + kPort;
-        if (reply_[3] == 1) rest = 4 - 1 + kPort;
-        if (reply_[3] == 4) rest = 16 - 1 + kPort;
-        read(rest, [this] { carry(); });
+        read(socks_reply_rest(reply_), [this] { carry(); });
       });
     });
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "client/kube/protobuf.h"
-#include "core/json.h"
 #include "core/json_view.h"
 #include "core/utf8.h"
 

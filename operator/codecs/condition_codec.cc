@@ -1,5 +1,6 @@
 #include "operator/codecs/condition_codec.h"
 
+#include "core/json.h"
 #include "core/json_time.h"
 
 namespace holdfast::controller {

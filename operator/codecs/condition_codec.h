@@ -2,7 +2,7 @@
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
 #pragma once
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 #include "core/json_view.h"
 #include "reconciler/types.h"
 

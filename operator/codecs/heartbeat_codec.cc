@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/agent_protocol.h"
+#include "core/json.h"
 #include "core/json_time.h"
 #include "core/utf8.h"
 #include "reconciler/names.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/kube/object.h"
+#include "core/json_fwd.h"
 #include "reconciler/types.h"
 
 namespace holdfast::controller {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/json.h"
 #include "core/utf8.h"
 #include "operator/codecs/job_codec.h"
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <string>
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 #include "core/json_view.h"
 
 namespace holdfast::controller {

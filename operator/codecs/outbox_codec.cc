@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "core/json_time.h"
 #include "core/utf8.h"
 

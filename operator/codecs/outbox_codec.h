@@ -1,7 +1,7 @@
 // spec.notify and status.outbox of a DurableJob.
 #pragma once
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 #include "core/json_view.h"
 #include "reconciler/types.h"
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "core/json.h"
 #include "core/time.h"
 #include "core/utf8.h"
 #include "reconciler/names.h"

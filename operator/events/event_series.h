@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 #include "core/time.h"
 #include "operator/events/event_pace.h"
 #include "operator/events/events.h"

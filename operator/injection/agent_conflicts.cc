@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/json.h"
 #include "core/utf8.h"
 
 namespace holdfast::controller {

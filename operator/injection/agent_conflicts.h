@@ -4,7 +4,7 @@
 // webhook.
 #pragma once
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 
 namespace holdfast::controller {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 #include "operator/injection/agent_container.h"
 #include "reconciler/types.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 #include "reconciler/job/decide.h"
 #include "reconciler/types.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/invariant.h"
+#include "core/json.h"
 #include "core/pause.h"
 #include "core/side_by_side.h"
 #include "operator/jobs/lanes.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/json.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 

@@ -27,6 +27,12 @@ JobPtr JobCaches::job_of(const CachedHeartbeat& lease) const {
   return job && job->uid == lease.owner_uid ? job : nullptr;
 }
 
+void JobCaches::own_pods_lag(const CachedJob& job, int pods) const {
+  for (int pod = 0; pod < pods; ++pod) {
+    pods_->watch_lags(job.namespace_, {{"job", job.key()}, {"seen", "our own pod"}});
+  }
+}
+
 int JobCaches::shard_of(const CachedPod& pod) const {
   return membership_.shard_of_pod(pod.pod.shard_label, pod.job_uid());
 }

@@ -34,10 +34,14 @@ class JobCaches {
   JobPtr job_of(const CachedPod& pod) const;
   JobPtr job_of(const CachedHeartbeat& lease) const;
 
+  // So many pods that we created have not been shown for too long: their watch lags.
+  void own_pods_lag(const CachedJob& job, int pods) const;
+
   int shard_of(const CachedPod& pod) const;
   int shard_of(const CachedJob& job) const;
   // This replica has the job's shard, even if it will be handed over.
-  bool holds_shard_of(const CachedJob& job) const { return membership_.holds_shard(shard_of(job)); }
+  bool holds_shard_of(const CachedJob& job) const { return holds_shard(shard_of(job)); }
+  bool holds_shard(int shard) const { return membership_.holds_shard(shard); }
 
   // Before that, nothing is done about the namespace's jobs, or the jobs of the shard there.
   bool has_read(const std::string& namespace_) const { return readings_.read(namespace_); }

@@ -64,7 +64,7 @@ void JobSilences::keep_windows(WindowKeeper& windows) {
   const auto still = [this](const auto& key, Duration) { return pod_wanted(key, false); };
   const auto going = [this](const auto& key, Duration) { return pod_wanted(key, true); };
   const auto lease = [this](const auto& key, Duration silent) { return lease_wanted(key, silent); };
-  const auto clock = [this](const std::string& key) { return pods_time(kube::namespace_of(key)); };
+  const auto clock = [this](const std::string& key) { return pods_time(namespace_of(key)); };
   nodes_.keep_windows(windows, [this](const std::string& node, bool missing) {
     return node_wanted(node, missing);
   });

@@ -8,6 +8,8 @@
 
 namespace holdfast::controller {
 
+using kube::namespace_of;
+
 // By the job's key. Ended pods that we have released need no decision: they have the value of
 // settled(key).
 inline constexpr const char* kByJob = "job";

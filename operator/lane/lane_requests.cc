@@ -1,7 +1,9 @@
-// The requests of one reconcile.
+#include "operator/lane/lane_requests.h"
+
+#include <utility>
+
 #include "operator/codecs/job_codec.h"
 #include "operator/jobs/writes.h"
-#include "operator/lane/lane_controller.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -17,36 +19,89 @@ bool is_final(const Error& error) {
          !error.message.starts_with("admission webhook");
 }
 
+// The definition of DurableJobs, a policy or a webhook says no.
+bool is_refusal(const Error& error) {
+  return error.code == ErrorCode::kInvalid || error.code == ErrorCode::kForbidden;
+}
+
+std::string batch_path(const std::string& ns, const std::string& name) {
+  return kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural, ns, name);
+}
+
 std::string durable_path(const std::string& ns, const std::string& name) {
   return kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, ns, name);
 }
 
 }  // namespace
 
-Task<Status> LaneController::write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
-                                          std::shared_ptr<Memory> memory, Ownership::Claim claim) {
+Task<Status> LaneRequests::perform(const lane::BatchJob& job, const lane::Decision& decision,
+                                   LaneMemoryPtr memory, Ownership::Claim claim) {
+  if (decision.look) {
+    auto task = look(job, memory);
+    co_return co_await task;
+  }
+  Status patched = Unit{};
+  if (decision.patch) {
+    auto task = patch(job, *decision.patch, memory, claim);
+    patched = co_await task;
+    // The status is mirrored all the same.
+    if (!patched && !is_refusal(patched.error())) co_return patched.error();
+  }
+  if (decision.status) {
+    auto task = write_status(job, *decision.status, memory, claim);
+    const Status done = co_await task;
+    if (!done) co_return done.error();
+  }
+  if (decision.creation) {
+    auto task = create(job, *decision.creation, memory, claim);
+    const Status done = co_await task;
+    if (!done) co_return done.error();
+    if (memory->created.empty()) co_return Unit{};
+  }
+  for (const lane::Event& event : decision.events) record(job, event);
+  co_return patched;
+}
+
+void LaneRequests::record(const lane::BatchJob& job, const lane::Event& event) {
+  deps_.events.record({"batch/v1", "Job", job.namespace_, job.name, job.uid}, event.warning,
+                      event.reason, "Run", event.note);
+}
+
+Task<Result<lane::BatchJob>> LaneRequests::whole(BatchJobPtr job) {
+  if (job->job) co_return *job->job;
+  auto get = deps_.client.get(batch_path(job->namespace_, job->name));
+  const Result<JsonDocument> answer = co_await get;
+  if (!answer) co_return answer.error();
+  std::optional<lane::BatchJob> read = decode_whole_batch_job(*answer);
+  if (!read || read->uid != job->uid) {
+    co_return make_error(ErrorCode::kConflict, "the Job is another one now");
+  }
+  co_return std::move(*read);
+}
+
+Task<Status> LaneRequests::write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
+                                        LaneMemoryPtr memory, Ownership::Claim claim) {
   kube::CallOptions options;
   options.answer_with_metadata = true;
-  if (auto error = membership_.may_write(claim, options)) co_return *error;
-  auto put = client_.put(kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural,
-                                           job.namespace_, job.name, "status"),
-                         batch_status_body(job, write.metadata, write.status), options);
+  if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
+  auto put = deps_.client.put(batch_path(job.namespace_, job.name) + "/status",
+                              batch_status_body(job, write.metadata, write.status), options);
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
-  memory->last_write = loop_.now();
+  memory->last_write = deps_.loop.now();
   raise(memory->job_version, *answer);
   co_return Unit{};
 }
 
-Task<Status> LaneController::send(const lane::BatchJob& job, std::string name,
-                                  std::uint64_t& version, lane::Source source, Json fields,
-                                  Memory& memory, Ownership::Claim claim) {
+Task<Status> LaneRequests::send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
+                                lane::Source source, Json fields, LaneMemory& memory,
+                                Ownership::Claim claim) {
   kube::CallOptions options;
   options.answer_with_metadata = true;
   options.content_type = "application/json-patch+json";
-  if (auto error = membership_.may_write(claim, options)) co_return *error;
-  auto call = client_.patch(durable_path(job.namespace_, name),
-                            lane::patch_body(version, source, fields), options);
+  if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
+  auto call = deps_.client.patch(durable_path(job.namespace_, name),
+                                 lane::patch_body(version, source, fields), options);
   const Result<JsonDocument> answer = co_await call;
   if (!answer) co_return answer.error();
   raise(memory.durable_version, *answer);
@@ -54,8 +109,8 @@ Task<Status> LaneController::send(const lane::BatchJob& job, std::string name,
   co_return Unit{};
 }
 
-Task<Status> LaneController::patch(const lane::BatchJob& job, const lane::Patch& patch,
-                                   std::shared_ptr<Memory> memory, Ownership::Claim claim) {
+Task<Status> LaneRequests::patch(const lane::BatchJob& job, const lane::Patch& patch,
+                                 LaneMemoryPtr memory, Ownership::Claim claim) {
   auto known = is_current(job);
   const Status current = co_await known;
   if (!current) co_return current.error();
@@ -79,20 +134,20 @@ Task<Status> LaneController::patch(const lane::BatchJob& job, const lane::Patch&
     }
   }
   if (refused.fields.empty()) co_return Unit{};
-  tell(job, lane::Event{true, "ChangeRefused",
-                        "DurableJob " + patch.name +
-                            " keeps its old values: " + lane::text_of(refused.fields)});
+  record(job, lane::Event{true, "ChangeRefused",
+                          "DurableJob " + patch.name +
+                              " keeps its old values: " + lane::text_of(refused.fields)});
   memory->refused = std::move(refused);
-  pool_.queue().add(job.namespace_ + "/" + job.name);
+  look_again(job);
   co_return Unit{};
 }
 
-Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creation& creation,
-                                    std::shared_ptr<Memory> memory, Ownership::Claim claim) {
+Task<Status> LaneRequests::create(const lane::BatchJob& job, const lane::Creation& creation,
+                                  LaneMemoryPtr memory, Ownership::Claim claim) {
   kube::CallOptions options;
   options.answer_with_metadata = true;
-  if (auto error = membership_.may_write(claim, options)) co_return *error;
-  auto post = client_.post(
+  if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
+  auto post = deps_.client.post(
       kube::collection_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_),
       creation.body, options);
   const Result<JsonDocument> answer = co_await post;
@@ -105,43 +160,43 @@ Task<Status> LaneController::create(const lane::BatchJob& job, const lane::Creat
   const Error& error = answer.error();
   if (is_final(error)) {
     memory->refusal = "the DurableJob cannot be created: " + error.message;
-    pool_.queue().add(job.namespace_ + "/" + job.name);
+    look_again(job);
     co_return Unit{};
   }
-  if (error.code == ErrorCode::kForbidden || error.code == ErrorCode::kInvalid) {
-    tell(job,
-         lane::Event{true, "DurableJobRefused",
-                     "DurableJob " + creation.name + " could not be created: " + error.message});
+  if (is_refusal(error)) {
+    record(job,
+           lane::Event{true, "DurableJobRefused",
+                       "DurableJob " + creation.name + " could not be created: " + error.message});
   }
   if (error.code != ErrorCode::kAlreadyExists) co_return error;
-  auto get = client_.get(durable_path(job.namespace_, creation.name));
+  auto get = deps_.client.get(durable_path(job.namespace_, creation.name));
   const Result<JsonDocument> live = co_await get;
   if (!live) co_return live.error();
   kube::Object meta;
   const bool is_ours = kube::decode_meta(*live, meta) && meta.owner_uid == job.uid;
   if (is_ours) co_return await_watch(job, *live, *memory);
   memory->taken = creation.name;
-  memory->taken_until = loop_.now() + kTakenLook;
-  pool_.queue().add(job.namespace_ + "/" + job.name);
+  memory->taken_until = deps_.loop.now() + kTakenLook;
+  look_again(job);
   co_return Unit{};
 }
 
 // The DurableJob is there, and the cache has none. A watch that claims to be up to date is not
 // asked again at once.
-Status LaneController::await_watch(const lane::BatchJob& job, const JsonView& live,
-                                   Memory& memory) {
+Status LaneRequests::await_watch(const lane::BatchJob& job, const JsonView& live,
+                                 LaneMemory& memory) {
   raise(memory.durable_version, live);
-  if (memory.durable_version <= jobs_->version(job.namespace_)) {
+  if (memory.durable_version <= deps_.facts.durable_version(job.namespace_)) {
     return make_error(ErrorCode::kConflict, "the watch does not show the Job's DurableJob");
   }
-  pool_.queue().add(job.namespace_ + "/" + job.name);
+  look_again(job);
   return Unit{};
 }
 
-Task<Status> LaneController::look(const lane::BatchJob& job, std::shared_ptr<Memory> memory) {
+Task<Status> LaneRequests::look(const lane::BatchJob& job, LaneMemoryPtr memory) {
   const std::optional<lane::Record> record = lane::record_of(job);
   if (!record) co_return Unit{};
-  auto get = client_.get(durable_path(job.namespace_, record->name));
+  auto get = deps_.client.get(durable_path(job.namespace_, record->name));
   const Result<JsonDocument> live = co_await get;
   if (!live && live.error().code != ErrorCode::kNotFound) co_return live.error();
   kube::Object meta;
@@ -149,11 +204,11 @@ Task<Status> LaneController::look(const lane::BatchJob& job, std::shared_ptr<Mem
                         meta.owner_uid == job.uid;
   if (is_there) co_return await_watch(job, *live, *memory);
   memory->gone = record->uid;
-  pool_.queue().add(job.namespace_ + "/" + job.name);
+  look_again(job);
   co_return Unit{};
 }
 
-Task<Result<bool>> LaneController::pods_left(std::string ns, std::string durable_uid) {
+Task<Result<bool>> LaneRequests::pods_left(std::string ns, std::string durable_uid) {
   kube::Kind kind;
   kind.name = "pods";
   kind.group_path = "/api/v1";
@@ -162,7 +217,7 @@ Task<Result<bool>> LaneController::pods_left(std::string ns, std::string durable
   kind.field_selector = "status.phase!=Succeeded,status.phase!=Failed";
   kind.metadata_only = true;
   kind.decode = kube::decode_bare;
-  auto list = client_.list(kind, ns, "limit=1");
+  auto list = deps_.client.list(kind, ns, "limit=1");
   const Result<kube::ListPage> answer = co_await list;
   if (!answer) co_return answer.error();
   co_return !answer->items.empty();
@@ -170,9 +225,8 @@ Task<Result<bool>> LaneController::pods_left(std::string ns, std::string durable
 
 // A cache may be older than another replica's last decision. So this comes before writes that have
 // no compare-and-swap on the Job.
-Task<Status> LaneController::is_current(const lane::BatchJob& job) {
-  auto get = client_.get(
-      kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural, job.namespace_, job.name));
+Task<Status> LaneRequests::is_current(const lane::BatchJob& job) {
+  auto get = deps_.client.get(batch_path(job.namespace_, job.name));
   const Result<JsonDocument> live = co_await get;
   if (!live) co_return live.error();
   kube::Object meta;
@@ -182,39 +236,20 @@ Task<Status> LaneController::is_current(const lane::BatchJob& job) {
   co_return make_error(ErrorCode::kConflict, "the Job has changed");
 }
 
-Task<Status> LaneController::delete_strays(const lane::BatchJob& job, Ownership::Claim claim) {
-  for (const JobPtr& one : owned(job.namespace_, job.uid)) {
+Task<Status> LaneRequests::delete_strays(const lane::BatchJob& job, Ownership::Claim claim) {
+  for (const JobPtr& one : deps_.facts.owned(job.namespace_, job.uid)) {
     if (!lane::is_stray(job, one->job)) continue;
     auto known = is_current(job);
     const Status current = co_await known;
     if (!current) co_return current.error();
     kube::CallOptions options;
-    if (auto error = membership_.may_write(claim, options)) co_return *error;
-    auto call = client_.del(durable_path(one->namespace_, one->name),
-                            preconditions(one->uid, one->version), options);
+    if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
+    auto call = deps_.client.del(durable_path(one->namespace_, one->name),
+                                 preconditions(one->uid, one->version), options);
     const Result<JsonDocument> answer = co_await call;
     if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   }
   co_return Unit{};
-}
-
-// The cache has only the name of a Job that has finished.
-Task<ReconcileResult> LaneController::delete_strays_of_finished(BatchJobPtr found,
-                                                                Ownership::Claim claim) {
-  ReconcileResult result;
-  if (!has_work(*found)) co_return result;
-  auto read = whole(found);
-  const Result<lane::BatchJob> job = co_await read;
-  Status cleared = Unit{};
-  if (job) {
-    auto strays = delete_strays(*job, claim);
-    cleared = co_await strays;
-  }
-  const std::optional<Error> error = !job       ? std::optional(job.error())
-                                     : !cleared ? std::optional(cleared.error())
-                                                : std::nullopt;
-  if (error && error->code != ErrorCode::kNotFound) result.error = error;
-  co_return result;
 }
 
 }  // namespace holdfast::controller

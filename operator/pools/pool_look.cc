@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/kube/lease_resource.h"
+#include "core/json.h"
 #include "core/side_by_side.h"
 #include "operator/jobs/job_controller.h"
 #include "operator/jobs/writes.h"

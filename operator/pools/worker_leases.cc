@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/json.h"
 #include "core/json_time.h"
 #include "core/utf8.h"
 #include "reconciler/names.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/kube/object.h"
+#include "core/json_fwd.h"
 #include "core/result.h"
 #include "core/worker_protocol.h"
 #include "reconciler/pool/size.h"

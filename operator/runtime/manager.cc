@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/json.h"
+#include "operator/codecs/rest.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -76,7 +77,8 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
       job_controller_(
           {loop_, deps.client, deps.random, log_, deps.telemetry, deps.events, caches_.jobs,
            caches_.pods, observed_.nodes, observed_.heartbeats, observed_.windows, membership_,
-           readings_, pod_shards_, queue_controller_.permits(), &pool_controller_, &notifier_},
+           readings_, pod_shards_,
+           controller::JobNeighbours(queue_controller_.permits(), &pool_controller_, &notifier_)},
           of_namespaces(std::move(config.jobs), config.namespaces), std::move(metrics)) {
   controllers_.add(queue_controller_);
   controllers_.add(pool_controller_);

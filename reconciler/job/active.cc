@@ -2,9 +2,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconciler/job/conditions.h"
+#include "reconciler/job/edges.h"
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/phases.h"
+#include "reconciler/job/pods_left.h"
 #include "reconciler/job/telling.h"
+#include "reconciler/job/waiting.h"
 #include "reconciler/run/creations.h"
 #include "reconciler/run/running.h"
 #include "reconciler/run/slot.h"

@@ -198,14 +198,38 @@ bool has_failed_for_good(const Spec& spec, const Run& run) {
          (run.failures > *spec.backoff_limit_per_index || run.disruptions > spec.disruption_limit);
 }
 
+// A deferral is no end that a budget counts. An end that a budget counts ends the row of deferrals.
+void count_deferrals(const RunContext& context, bool is_deferred, Outcome outcome, Status& status,
+                     Run& run) {
+  const std::int64_t in_pod = deferred_in_pod(context);
+  if (is_deferred) {
+    spend(run.deferrals, 1 + in_pod);
+  } else if (budget_of(outcome) != Budget::kNone) {
+    run.deferrals = 0;
+  }
+  if (StageStatus* const stage = running_stage(status)) {
+    spend(stage->deferrals, (is_deferred ? 1 : 0) + in_pod);
+  }
+}
+
+// The job has failed if it is deferred too often in a row.
+std::optional<AttemptsEnd::Failure> spent_deferrals(const PolicyMatch& policy, const Run& run) {
+  if (run.deferrals <= policy.rule->defer_limit) return std::nullopt;
+  return AttemptsEnd::Failure{
+      Reason::kDeferLimitExceeded,
+      std::to_string(run.deferrals) + " deferrals in a row, deferLimit allows " +
+          std::to_string(policy.rule->defer_limit) + "; the last one: " + policy.message};
+}
+
 bool is_worth_an_event(const Verdict& verdict) { return event_reason(verdict.outcome)[0] != '\0'; }
 
 }  // namespace
 
 AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write) {
   const PolicyMatch policy = judge_by_policy(context, end.verdict);
+  const bool is_deferred = policy.action == PolicyAction::kDefer;
   Verdict verdict = end.verdict;
-  if (policy.action == PolicyAction::kDefer) {
+  if (is_deferred) {
     verdict.outcome = Outcome::kDeferred;
     verdict.message = policy.message;
   }
@@ -217,15 +241,7 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   keep_last_attempt(context, run);
   run.refused.clear();
   run.alone = run.alone || verdict.reason == Reason::kWorkerOOMKilled;
-  if (policy.action == PolicyAction::kDefer) {
-    spend(run.deferrals, 1 + deferred_in_pod(context));
-  } else if (budget_of(verdict.outcome) != Budget::kNone) {
-    run.deferrals = 0;
-  }
-  if (StageStatus* const stage = running_stage(status)) {
-    const std::int64_t last = policy.action == PolicyAction::kDefer ? 1 : 0;
-    spend(stage->deferrals, last + deferred_in_pod(context));
-  }
+  count_deferrals(context, is_deferred, verdict.outcome, status, run);
   const bool is_ignored = policy.action == PolicyAction::kIgnore;
   const Budget budget = is_ignored ? Budget::kNone : budget_of(verdict.outcome);
   count(budget, status, run);
@@ -243,13 +259,8 @@ AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteS
   if (policy.action == PolicyAction::kFailJob) {
     ended.fails_job = {Reason::kPodFailurePolicy, policy.message};
   }
-  if (policy.action == PolicyAction::kDefer) {
-    if (run.deferrals > policy.rule->defer_limit) {
-      ended.fails_job = {Reason::kDeferLimitExceeded,
-                         std::to_string(run.deferrals) + " deferrals in a row, deferLimit allows " +
-                             std::to_string(policy.rule->defer_limit) +
-                             "; the last one: " + policy.message};
-    }
+  if (is_deferred) {
+    ended.fails_job = spent_deferrals(policy, run);
     run.next_attempt_time = context.now + policy.rule->defer_for;
     return ended;
   }

@@ -3,11 +3,9 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "reconciler/job/attempt_ends.h"
-#include "reconciler/run/running.h"
+#include "reconciler/job/judge.h"
+#include "reconciler/run/context.h"
 #include "reconciler/types.h"
 #include "reconciler/write.h"
 
@@ -27,19 +25,6 @@ std::int64_t last_attempt(const Context& context);
 void start_attempt(const Context& context, Status& status, Run& run,
                    const PoolView::Worker* worker);
 
-// Why the current stage ends now, after these attempts have ended. None: it goes on. Failure comes
-// before success, and a success before the end of its time, however late it is read. A job without
-// stages ends with it.
-struct JobEnd {
-  bool succeeds = false;
-  std::string reason;
-  std::string message;
-  enum class Cause { kItsOwn, kJobDeadline, kCancel };
-  Cause cause = Cause::kItsOwn;
-};
-std::optional<JobEnd> judge_job(const Context& context, const std::vector<AttemptsEnd>& ends,
-                                const Status& status);
-
 // The job's outcome, if FailureTarget or SuccessCriteriaMet has it.
 std::optional<JobEnd> decided_end(const Status& status);
 // The end that is on record, while pods are being stopped: in FailureTarget or SuccessCriteriaMet,
@@ -54,44 +39,11 @@ void end_as(const Context& context, const JobEnd& end, WriteStatus& write);
 // -> Cancelled, with an Event.
 void end_as_cancelled(const Context& context, WriteStatus& write);
 
-// What a job in Backoff waits for until this run's next attempt.
-Waiting next_attempt_waiting(const Context& context, const Status& status, const AttemptsEnd& end,
-                             const Run& run);
-
 // -> Cancelled, or on to the next Always stage. No pod of the job runs.
 void finish_cancelled(const Context& context, WriteStatus& write);
-Waiting suspended_waiting();
 // -> Suspended, Cancelling, Pending. No attempt runs after these.
 void suspend(const Context& context, Status& status);
 void start_cancelling(const Context& context, Status& status);
 void resume(const Context& context, Status& status);
-
-// The budget that is overspent; none: neither.
-std::optional<JobEnd> spent_budget(const Spec& spec, const Status& status);
-// More runs have failed than spec.maxFailedIndexes allows.
-bool has_too_many_failed(const Spec& spec, const Status& status);
-
-// What a job in Backoff waits for because of podReplacementPolicy Failed.
-Waiting old_pod_waiting(const Context& context);
-Waiting creation_waiting(const Context& context, const OpenCreation& creation);
-
-// The job's queue has not admitted it, or there is no such queue.
-Waiting queue_waiting(const Context& context);
-
-// The last attempts of the job's runs still run on workers, and the next ones wait for their end.
-Waiting old_slot_waiting(const Context& context);
-
-// The job's pool has no free slot, or there is no such pool.
-Waiting worker_waiting(const Context& context, const Status& status);
-// A run of the pool that needs a worker of its own.
-Waiting empty_worker_waiting(const Context& context, const Status& status);
-
-// The job may start its next attempt, but must wait for its turn to create the pod.
-Waiting turn_waiting(const Context& context, const Status& status);
-
-void set_condition(Status& status, const std::string& type, bool value, const std::string& reason,
-                   const std::string& message, Time now);
-// Sets the condition to false if it is true.
-void clear_condition(Status& status, const std::string& type, const std::string& reason, Time now);
 
 }  // namespace holdfast::reconciler

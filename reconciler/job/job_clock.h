@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "reconciler/job/edges.h"
+#include "reconciler/run/context.h"
 
 namespace holdfast::reconciler {
 

@@ -1,6 +1,6 @@
 #include "reconciler/job/kstatus.h"
 
-#include "reconciler/job/edges.h"
+#include "reconciler/job/conditions.h"
 
 namespace holdfast::reconciler {
 

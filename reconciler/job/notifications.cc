@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/utf8.h"
+#include "reconciler/job/conditions.h"
 #include "reconciler/job/edges.h"
 
 namespace holdfast::reconciler {

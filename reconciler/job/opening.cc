@@ -218,6 +218,38 @@ Opening leave_out_runs(const Context& context) {
   return opening;
 }
 
+namespace {
+
+// When what the run waits for is over; none: no time ends it.
+std::optional<Time> end_of_wait(const Context& context, const Run& run, Opening::Wait wait) {
+  if (wait == Opening::Wait::kBackoff) return end_of_backoff(context, run);
+  if (wait != Opening::Wait::kOldPod) return std::nullopt;
+  const OpenCreation* const creation = awaited_creation(context, run);
+  const bool may_come = creation && creation->left > Duration::zero();
+  return may_come ? std::optional(context.now + creation->left) : std::nullopt;
+}
+
+// The run cannot start its next attempt. `open`: how many others are open in `next`.
+void record_wait(const Context& context, const Run& run, Opening::Wait wait, const Status& next,
+                 std::int64_t open, Opening& opening) {
+  // A job that waits in its queue says so, whatever its other runs wait for.
+  if (opening.wait == Opening::Wait::kNothing || wait == Opening::Wait::kPermit) {
+    opening.wait = wait;
+    opening.index = run.index;
+  }
+  if (wait == Opening::Wait::kTurn) opening.wants_turn = true;
+  if (wait == Opening::Wait::kPermit) opening.wants_permit = true;
+  if (wait == Opening::Wait::kWorker) opening.wants_slots = runs_that_wait(context, next, open);
+  if (wait == Opening::Wait::kEmptyWorker) {
+    opening.wants_empty = std::min(context.spec.parallelism - open, alone_that_wait(context, next));
+  }
+  if (wait == Opening::Wait::kConfirm) opening.to_confirm.push_back(run.index);
+  const std::optional<Time> due = end_of_wait(context, run, wait);
+  if (due) opening.due = std::min(opening.due.value_or(*due), *due);
+}
+
+}  // namespace
+
 Opening open_runs(const Context& context, const std::set<std::int64_t>& just_ended,
                   std::size_t losses, Status& next) {
   Opening opening;
@@ -261,26 +293,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
       ++intents;
       continue;
     }
-    // A job that waits in its queue says so, whatever its other runs wait for.
-    if (opening.wait == Opening::Wait::kNothing || wait == Opening::Wait::kPermit) {
-      opening.wait = wait;
-      opening.index = run->index;
-    }
-    if (wait == Opening::Wait::kTurn) opening.wants_turn = true;
-    if (wait == Opening::Wait::kPermit) opening.wants_permit = true;
-    if (wait == Opening::Wait::kWorker) opening.wants_slots = runs_that_wait(context, next, open);
-    if (wait == Opening::Wait::kEmptyWorker) {
-      opening.wants_empty =
-          std::min(context.spec.parallelism - open, alone_that_wait(context, next));
-    }
-    if (wait == Opening::Wait::kConfirm) opening.to_confirm.push_back(run->index);
-    std::optional<Time> due;
-    if (wait == Opening::Wait::kBackoff) due = end_of_backoff(context, *run);
-    const OpenCreation* const creation = awaited_creation(context, *run);
-    if (wait == Opening::Wait::kOldPod && creation && creation->left > Duration::zero()) {
-      due = context.now + creation->left;
-    }
-    if (due) opening.due = std::min(opening.due.value_or(*due), *due);
+    record_wait(context, *run, wait, next, open, opening);
     // The others wait for the same, but for runs that need a worker of their own.
     const bool may_go_on = wait == Opening::Wait::kWorker && some_alone;
     // A run that has not begun is on record only once it has.

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "reconciler/job/edges.h"
+#include "reconciler/run/context.h"
 
 namespace holdfast::reconciler {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "reconciler/job/conditions.h"
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/opening.h"
 #include "reconciler/job/phases.h"

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <optional>
 
+#include "reconciler/job/conditions.h"
 #include "reconciler/job/job_clock.h"
+#include "reconciler/job/waiting.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -210,30 +212,6 @@ void say_why_not_open(const Context& context, const Opening& opening, const Atte
   } else {
     status.waiting = turn_waiting(context, status);
   }
-}
-
-Waiting stopping_waiting(const Context& context, const JobEnd& reached) {
-  if (!context.job.stages.empty()) {
-    return Waiting{Reason::kRunsStopped,
-                   "the stage ends (" + reached.reason + "): its pods are being stopped",
-                   "the job goes on when they have ended, or at waiting.deadline", std::nullopt};
-  }
-  return Waiting{Reason::kRunsStopped,
-                 "the job ends (" + reached.reason + "): its pods are being stopped",
-                 std::string("the job is ") + (reached.succeeds ? "Succeeded" : "Failed") +
-                     " when they have ended, or at waiting.deadline",
-                 std::nullopt};
-}
-
-Waiting backoff_waiting(const Context& context, Time due) {
-  return Waiting{Reason::kRetryBackoff, "no run may open before its back-off is over",
-                 "the first of them starts its next attempt",
-                 context.deadline ? std::min(*context.deadline, due) : due};
-}
-
-Waiting paused_waiting(const Context& context) {
-  return Waiting{Reason::kPaused, "spec.parallelism is 0: no run opens",
-                 "set spec.parallelism to 1 or more to go on", active_deadline(context)};
 }
 
 }  // namespace holdfast::reconciler

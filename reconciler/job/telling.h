@@ -44,11 +44,4 @@ bool says_unreadable(const Status& status);
 void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd* last,
                       Status& status);
 
-// The job's end is on record.
-Waiting stopping_waiting(const Context& context, const JobEnd& reached);
-// All runs that have begun are in back-off. The first of them starts again then.
-Waiting backoff_waiting(const Context& context, Time due);
-// spec.parallelism is 0.
-Waiting paused_waiting(const Context& context);
-
 }  // namespace holdfast::reconciler

@@ -209,6 +209,23 @@ Waiting describe_start(const RunContext& context, const PodView& pod, Duration l
   return waiting;
 }
 
+// The limit that ends first, or the deadline. Quiet limits are normally renewed before they end.
+void add_first_deadline(const RunContext& context, const std::vector<Limit>& limits,
+                        Waiting& waiting) {
+  for (const Limit& limit : limits) {
+    const Time when = context.now + limit.left;
+    if (limit.quiet || (waiting.deadline && *waiting.deadline <= when)) continue;
+    waiting.next_action = attempt_text(context) + " ends as " + to_string(limit.verdict.outcome);
+    waiting.deadline = when;
+  }
+  if (const auto deadline = context.deadline;
+      deadline && (!waiting.deadline || *deadline < *waiting.deadline)) {
+    waiting.deadline = deadline;
+    waiting.next_action = context.job.stages.empty() ? "the job fails as DeadlineExceeded"
+                                                     : "the stage fails as DeadlineExceeded";
+  }
+}
+
 }  // namespace
 
 Duration unseen_left(const RunContext& context, const PodView& pod) {
@@ -320,19 +337,7 @@ Waiting describe(const RunContext& context, const PodView& pod, const std::vecto
     waiting = {Reason::kPodRunning, "pod " + pod.name + " runs on node " + pod.node_name,
                attempt_text(context) + " ends when the pod does", std::nullopt};
   }
-  // Report the limit that ends first. Quiet limits are normally renewed before they end.
-  for (const Limit& limit : limits) {
-    const Time when = context.now + limit.left;
-    if (limit.quiet || (waiting.deadline && *waiting.deadline <= when)) continue;
-    waiting.next_action = attempt_text(context) + " ends as " + to_string(limit.verdict.outcome);
-    waiting.deadline = when;
-  }
-  if (const auto deadline = context.deadline;
-      deadline && (!waiting.deadline || *deadline < *waiting.deadline)) {
-    waiting.deadline = deadline;
-    waiting.next_action = context.job.stages.empty() ? "the job fails as DeadlineExceeded"
-                                                     : "the stage fails as DeadlineExceeded";
-  }
+  add_first_deadline(context, limits, waiting);
   return waiting;
 }
 

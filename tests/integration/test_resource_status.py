@@ -161,16 +161,6 @@ def test_active_rises_and_falls(api):
         assert code == 200, current
 
 
-@pytest.mark.parametrize("counter", [*COUNTERS, "active", "suspendedSeconds", "observedGeneration"])
-def test_a_number_below_zero_is_refused(api, counter):
-    current = api.job_in(None)
-    refused(
-        api.put_status(current, status("Pending", **{counter: -1})),
-        f"status.{counter}",
-        "greater than or equal to 0",
-    )
-
-
 # -- set once -----------------------------------------------------------------------------------
 
 
@@ -249,16 +239,6 @@ def test_a_job_that_has_not_ended_says_what_it_waits_for(api, phase):
     refused(api.put_status(current, status(phase, waiting=None)), "status.waiting: Required value")
 
 
-@pytest.mark.parametrize("field", ["reason", "message", "nextAction"])
-def test_waiting_says_all_of_reason_message_and_next_action(api, field):
-    current = api.job_in("Running")
-    waiting = without(current["status"]["waiting"], field)
-    refused(
-        api.put_status(current, status("Running", waiting=waiting)),
-        f"status.waiting.{field}: Required value",
-    )
-
-
 def test_a_job_that_has_ended_waits_for_nothing(api):
     new = status("Succeeded", waiting=CHANGED["waiting"])
     refused(
@@ -324,18 +304,6 @@ def test_an_event_goes_into_the_outbox_with_its_number(api):
     again = status("Running", notifications=2, outbox=[{**EVENT, "number": 1, "event": "Stalled"}, EVENT])
     code, current = api.put_status(current, again)
     assert code == 200, current
-
-
-@pytest.mark.parametrize("entry, fragment", [
-    ({**EVENT, "event": "Started"}, "Unsupported value"),
-    ({**EVENT, "targets": []}, "targets"),
-    ({**EVENT, "targets": ["a", "b", "c", "d", "e"]}, "Too many"),
-    ({**EVENT, "message": "x" * 257}, "Too long"),
-    ({**EVENT, "number": 0}, "number"),
-    (without(EVENT, "time"), "Required value"),
-])
-def test_a_wrong_event_is_refused(api, entry, fragment):
-    refused(api.put_status(api.job_in("Running"), status("Running", notifications=2, outbox=[entry])), fragment)
 
 
 def test_a_full_outbox_is_accepted_and_one_more_entry_is_not(api):
@@ -427,12 +395,6 @@ def test_a_status_write_to_a_job_of_another_uid_is_a_conflict(api):
     assert api.put_status(current, status("Running"))[0] == 409
 
 
-def test_a_field_that_the_schema_does_not_know_is_refused_by_name(api):
-    code, answer = api.put_status(api.job_in("Running"), status("Running", winner="node-1"))
-    assert code == 400
-    assert 'unknown field "status.winner"' in answer["message"]
-
-
 def test_a_condition_without_a_message_gets_an_empty_one(api):
     condition = without(CONDITION, "message")
     code, answer = api.put_status(api.job_in(None), status("Running", conditions=[condition]))
@@ -454,36 +416,11 @@ def test_times_may_have_fractions_of_a_second_and_are_kept_as_written(api, field
     assert answer["status"]["runs"][0][field] == time
 
 
-@pytest.mark.parametrize(
-    "field, value, fragment",
-    [
-        ("startTime", "yesterday", "status.startTime: Invalid value"),
-        ("runs", [{**RUN, "podName": "x" * 254}], "status.runs[0].podName: Too long"),
-        ("runs", [{**RUN, "podUID": "x" * 129}], "status.runs[0].podUID: Too long"),
-        ("runs", [without(RUN, "attempt")], "status.runs[0].attempt: Required value"),
-        ("runs", [{**RUN, "attempt": 2}], "no run has an attempt above status.attempt"),
-        ("runs", [{**RUN, "index": 100000}], "status.runs[0].index: Invalid value"),
-        ("runs", [RUN] * 1001, "status.runs: Too many"),
-        ("history", [{**ATTEMPT, "attempt": n} for n in range(11)], "status.history: Too many"),
-        ("history", [{**ATTEMPT, "outcome": "Vanished"}], 'outcome: Unsupported value: "Vanished"'),
-        ("history", [without(ATTEMPT, "outcome")], "status.history[0].outcome: Required value"),
-        ("conditions", [CONDITION, CONDITION], "status.conditions[1]: Duplicate value"),
-        ("conditions", [{**CONDITION, "status": "Yes"}], 'status: Unsupported value: "Yes"'),
-        ("suspendedSeconds", 1.5, "status.suspendedSeconds: Invalid value"),
-        ("runs", [{**RUN, "refused": "x" * 1025}], "status.runs[0].refused: Too long"),
-        ("runs", [{**RUN, "refused": ""}], "status.runs[0].refused"),
-        ("history", [{**ATTEMPT, "index": 100000}], "status.history[0].index: Invalid value"),
-        ("history", [{**ATTEMPT, "index": -1}], "status.history[0].index: Invalid value"),
-        ("completions", "3", "status.completions: Invalid value"),
-        ("completions", "3/x", "status.completions: Invalid value"),
-        ("completedIndexes", "", "status.completedIndexes: Invalid value"),
-        ("completedIndexes", "1" * 600001, "status.completedIndexes: Too long"),
-        ("failedIndexes", "1" * 600001, "status.failedIndexes: Too long"),
-        ("active", 2**31, "status.active: Invalid value"),
-        ("succeeded", 2**31, "status.succeeded: Invalid value"),
-        ("failed", 2**31, "status.failed: Invalid value"),
-    ],
-)
+@pytest.mark.parametrize("field, value, fragment", [
+    ("runs", [{**RUN, "attempt": 2}], "no run has an attempt above status.attempt"),
+    ("completions", "3", "status.completions: Invalid value"),
+    ("completions", "3/x", "status.completions: Invalid value"),
+])
 def test_a_wrong_value_is_refused(api, field, value, fragment):
     refused(api.put_status(api.job_in(None), status("Running", **{field: value})), fragment)
 

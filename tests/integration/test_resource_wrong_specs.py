@@ -8,9 +8,6 @@ from resource_api import JOBS, job, schema_of
 HEARTBEAT = {"leaseDurationSeconds": 30}
 MAIN = {"name": "main", "image": "busybox:1.36", "command": ["true"]}
 RESTART_RULES = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
-MORE_ONE = "should be greater than or equal to 1"
-MORE_ZERO = "should be greater than or equal to 0"
-INT32 = "should be less than or equal to 2147483647"
 INDEXED = {"completionMode": "Indexed", "completions": 5}
 NEEDS_INDEXED = "set spec.completionMode to Indexed, or remove them"
 EXIT_CODES = {"operator": "In", "values": [1]}
@@ -96,9 +93,6 @@ WRONG = {
     "name-of-64-characters": (named("x" * 64), "use at most 63 characters"),
     "name-with-a-dot": (named("a.b"), "use lower case letters, digits and '-' only"),
     # the targets
-    "no-target": (spec(notify=[]), "spec.notify"),
-    "five-targets": (spec(notify=["a", "b", "c", "d", "e"]), "spec.notify: Too many"),
-    "a-target-twice": (spec(notify=["a", "a"]), "spec.notify[1]: Duplicate value"),
     "a-url-for-a-target": (spec(notify=["https://example.com"]), "spec.notify[0]"),
     # the template
     "no-spec": (missing("spec"), "spec: Required value"),
@@ -198,30 +192,15 @@ WRONG = {
     ),
     "label-as-a-number": (template_metadata(labels={"a": 1}), 'must be of type string: "integer"'),
     # runs
-    "completions-0": (spec(completions=0), f"spec.completions in body {MORE_ONE}"),
-    "completions-100001": (
-        spec(completions=100001),
-        "spec.completions in body should be less than or equal to 100000",
-    ),
-    "parallelism-below-0": (spec(parallelism=-1), f"spec.parallelism in body {MORE_ZERO}"),
-    "parallelism-1001": (
-        spec(completions=2000, parallelism=1001),
-        "spec.parallelism in body should be less than or equal to 1000",
-    ),
     "work-queue": (spec(parallelism=2), "set spec.completions to the number of runs, because a 'work queue' job"),
     "indexed-work-queue": (
         spec(completionMode="Indexed", parallelism=2),
         "parallelism above 1 needs completions",
     ),
-    "unknown-completion-mode": (
-        spec(completionMode="indexed"),
-        'supported values: "NonIndexed", "Indexed"',
-    ),
     "indexes-without-indexed": (
         spec(completions=5, indexes="1,3"),
         NEEDS_INDEXED,
     ),
-    "empty-indexes": (indexed(indexes=""), "spec.indexes in body should be at least 1 chars long"),
     "indexes-with-a-space": (indexed(indexes="1, 3"), NO_LIST),
     "indexes-with-a-trailing-comma": (indexed(indexes="1,"), NO_LIST),
     "indexes-with-three-ends": (indexed(indexes="1-2-3"), NO_LIST),
@@ -238,14 +217,9 @@ WRONG = {
         spec(completionMode="Indexed", indexes="1"),
         "numbers and ranges from 0 to completions - 1",
     ),
-    "indexes-that-are-too-long": (indexed(indexes="1," * 65536 + "1"), "spec.indexes: Too long"),
     "per-index-limit-without-indexed": (
         spec(completions=5, backoffLimitPerIndex=1),
         NEEDS_INDEXED,
-    ),
-    "per-index-limit-below-0": (
-        indexed(backoffLimitPerIndex=-1),
-        f"spec.backoffLimitPerIndex in body {MORE_ZERO}",
     ),
     "max-failed-indexes-without-indexed": (
         spec(completions=5, maxFailedIndexes=1),
@@ -259,10 +233,6 @@ WRONG = {
         indexed(backoffLimitPerIndex=1, maxFailedIndexes=6),
         "lower maxFailedIndexes or raise spec.completions",
     ),
-    "max-failed-indexes-below-0": (
-        indexed(backoffLimitPerIndex=1, maxFailedIndexes=-1),
-        f"spec.maxFailedIndexes in body {MORE_ZERO}",
-    ),
     "indexed-with-a-name-that-leaves-no-room": (
         both(named("x" * 61), spec(completionMode="Indexed", completions=11)),
         "use a shorter one, because the hostname of the last pod",
@@ -272,22 +242,6 @@ WRONG = {
         "use lower case letters, digits and '-' only",
     ),
     # the policies
-    "failure-policy-without-rules": (
-        spec(podFailurePolicy={}),
-        "spec.podFailurePolicy.rules: Required value",
-    ),
-    "21-failure-rules": (
-        spec(podFailurePolicy={"rules": [{"action": "Count", "onExitCodes": EXIT_CODES}] * 21}),
-        "spec.podFailurePolicy.rules: Too many: 21: must have at most 20 items",
-    ),
-    "failure-rule-without-an-action": (
-        spec(podFailurePolicy={"rules": [{"onExitCodes": EXIT_CODES}]}),
-        "spec.podFailurePolicy.rules[0].action: Required value",
-    ),
-    "unknown-action": (
-        failure_rule(action="Wait", onExitCodes=EXIT_CODES),
-        'supported values: "FailJob", "FailIndex", "Ignore", "Count", "Defer"',
-    ),
     "fail-index-without-a-limit-per-index": (
         both(indexed(), failure_rule(action="FailIndex", onExitCodes=EXIT_CODES)),
         "the action FailIndex needs spec.backoffLimitPerIndex: set it",
@@ -309,54 +263,23 @@ WRONG = {
         on_exit_codes(values=[0, 1]),
         "0 does not go with the operator In, because a container that ends with 0 has not failed",
     ),
-    "no-exit-codes": (on_exit_codes(values=[]), "values in body should have at least 1 items"),
-    "256-exit-codes": (on_exit_codes(values=list(range(1, 257))), "values: Too many: 256"),
     "unordered-exit-codes": (on_exit_codes(values=[2, 1]), "values must be in rising order: sort them"),
-    "exit-code-that-is-there-twice": (on_exit_codes(values=[1, 1]), "values[1]: Duplicate value: 1"),
-    "exit-code-beyond-32-bits": (on_exit_codes(values=[2**31]), "values[0] in body should be less than or equal"),
-    "unknown-operator": (on_exit_codes(operator="Exists"), 'supported values: "In", "NotIn"'),
-    "no-operator": (
-        failure_rule(onExitCodes={"values": [1]}),
-        "spec.podFailurePolicy.rules[0].onExitCodes.operator: Required value",
-    ),
     "container-that-is-not-there": (
         on_exit_codes(containerName="other"),
         "must be a container or an init container of the template: correct it",
-    ),
-    "21-conditions": (
-        failure_rule(onPodConditions=DISRUPTED * 21),
-        "onPodConditions: Too many: 21: must have at most 20 items",
-    ),
-    "condition-without-a-type": (
-        failure_rule(onPodConditions=[{"status": "True"}]),
-        "onPodConditions[0].type: Required value",
     ),
     "condition-with-an-odd-type": (
         failure_rule(onPodConditions=[{"type": "a b"}]),
         "onPodConditions[0].type in body should match",
     ),
-    "condition-with-an-odd-status": (
-        failure_rule(onPodConditions=[{"type": "a", "status": "Yes"}]),
-        'supported values: "True", "False", "Unknown"',
-    ),
     "success-policy-without-indexed": (
         spec(completions=5, successPolicy={"rules": [{"succeededCount": 1}]}),
         NEEDS_INDEXED,
-    ),
-    "success-policy-without-rules": (
-        indexed(successPolicy={}),
-        "spec.successPolicy.rules: Required value",
-    ),
-    "no-success-rules": (success_rules(), "spec.successPolicy.rules in body should have at least 1 items"),
-    "21-success-rules": (
-        success_rules(*[{"succeededCount": 1}] * 21),
-        "spec.successPolicy.rules: Too many: 21: must have at most 20 items",
     ),
     "success-rule-that-asks-nothing": (
         success_rules({}),
         "a rule needs succeededIndexes, succeededCount or both",
     ),
-    "succeeded-count-0": (success_rules({"succeededCount": 0}), f"succeededCount in body {MORE_ONE}"),
     "succeeded-count-above-completions": (
         success_rules({"succeededCount": 5}, {"succeededCount": 6}),
         "succeededCount must be at most completions: lower it",
@@ -379,51 +302,8 @@ WRONG = {
         success_rules({"succeededIndexes": "0-1"}, {"succeededIndexes": "1,3-5"}),
         "succeededIndexes are numbers and ranges from 0 to completions - 1",
     ),
-    "succeeded-indexes-that-are-too-long": (
-        success_rules({"succeededIndexes": "1," * 32768 + "1"}),
-        "succeededIndexes: Too long",
-    ),
     # budgets and back-off
-    "backoff-limit-below-0": (spec(backoffLimit=-1), f"spec.backoffLimit in body {MORE_ZERO}"),
-    "backoff-limit-too-large": (spec(backoffLimit=2**31), f"spec.backoffLimit in body {INT32}"),
-    "backoff-limit-as-a-string": (
-        spec(backoffLimit="3"),
-        'spec.backoffLimit in body must be of type integer: "string"',
-    ),
     "misspelt-field": (spec(backoffLimits=3), 'unknown field "spec.backoffLimits"'),
-    "disruption-limit-below-0": (
-        spec(disruptionLimit=-1),
-        f"spec.disruptionLimit in body {MORE_ZERO}",
-    ),
-    "disruption-limit-too-large": (
-        spec(disruptionLimit=2**31),
-        f"spec.disruptionLimit in body {INT32}",
-    ),
-    "initial-delay-0": (
-        spec(retryBackoff={"initialSeconds": 0}),
-        f"retryBackoff.initialSeconds in body {MORE_ONE}",
-    ),
-    "initial-delay-over-a-day": (
-        spec(retryBackoff={"initialSeconds": 86401, "maxSeconds": 86400}),
-        "retryBackoff.initialSeconds in body should be less than or equal to 86400",
-    ),
-    "factor-0": (spec(retryBackoff={"factor": 0}), f"retryBackoff.factor in body {MORE_ONE}"),
-    "factor-11": (
-        spec(retryBackoff={"factor": 11}),
-        "retryBackoff.factor in body should be less than or equal to 10",
-    ),
-    "factor-with-a-fraction": (
-        spec(retryBackoff={"factor": 1.5}),
-        'must be of type integer',
-    ),
-    "longest-delay-0": (
-        spec(retryBackoff={"maxSeconds": 0}),
-        f"retryBackoff.maxSeconds in body {MORE_ONE}",
-    ),
-    "longest-delay-over-a-day": (
-        spec(retryBackoff={"maxSeconds": 86401}),
-        "retryBackoff.maxSeconds in body should be less than or equal to 86400",
-    ),
     "longest-delay-below-the-first": (
         spec(retryBackoff={"initialSeconds": 60, "maxSeconds": 30}),
         "raise retryBackoff.maxSeconds or lower retryBackoff.initialSeconds",
@@ -432,97 +312,7 @@ WRONG = {
         spec(retryBackoff={"initialSeconds": 600}),
         "raise retryBackoff.maxSeconds or lower retryBackoff.initialSeconds",
     ),
-    "jitter-below-0": (
-        spec(retryBackoff={"jitterPercent": -1}),
-        f"retryBackoff.jitterPercent in body {MORE_ZERO}",
-    ),
-    "jitter-above-100": (
-        spec(retryBackoff={"jitterPercent": 101}),
-        "retryBackoff.jitterPercent in body should be less than or equal to 100",
-    ),
-    "unknown-backoff-field": (
-        spec(retryBackoff={"initial": 5}),
-        'unknown field "spec.retryBackoff.initial"',
-    ),
-    # deadlines
-    "start-deadline-0": (
-        spec(startDeadlineSeconds=0),
-        f"spec.startDeadlineSeconds in body {MORE_ONE}",
-    ),
-    "start-deadline-over-a-year": (
-        spec(startDeadlineSeconds=31536001),
-        "spec.startDeadlineSeconds in body should be less than or equal to 31536000",
-    ),
-    "schedule-deadline-0": (
-        spec(scheduleDeadlineSeconds=0),
-        f"spec.scheduleDeadlineSeconds in body {MORE_ONE}",
-    ),
-    "schedule-deadline-over-a-year": (
-        spec(scheduleDeadlineSeconds=31536001),
-        "spec.scheduleDeadlineSeconds in body should be less than or equal to 31536000",
-    ),
-    "lost-after-14": (
-        spec(lostAfterSeconds=14),
-        "spec.lostAfterSeconds in body should be greater than or equal to 15",
-    ),
-    "lost-after-over-a-day": (
-        spec(lostAfterSeconds=86401),
-        "spec.lostAfterSeconds in body should be less than or equal to 86400",
-    ),
-    "attempt-deadline-0": (
-        spec(attemptDeadlineSeconds=0),
-        f"spec.attemptDeadlineSeconds in body {MORE_ONE}",
-    ),
-    "attempt-deadline-as-a-duration": (
-        spec(attemptDeadlineSeconds="10m"),
-        'spec.attemptDeadlineSeconds in body must be of type integer: "string"',
-    ),
-    "active-deadline-0": (
-        spec(activeDeadlineSeconds=0),
-        f"spec.activeDeadlineSeconds in body {MORE_ONE}",
-    ),
-    "active-deadline-too-large": (
-        spec(activeDeadlineSeconds=2**31),
-        f"spec.activeDeadlineSeconds in body {INT32}",
-    ),
-    "ttl-below-0": (
-        spec(ttlSecondsAfterFinished=-1),
-        f"spec.ttlSecondsAfterFinished in body {MORE_ZERO}",
-    ),
-    # policies and switches
-    "unknown-replacement-policy": (
-        spec(podReplacementPolicy="Always"),
-        'supported values: "TerminatingOrFailed", "Failed"',
-    ),
-    "suspend-as-a-string": (
-        spec(suspend="yes"),
-        'spec.suspend in body must be of type boolean: "string"',
-    ),
-    "cancel-as-a-number": (
-        spec(cancel=1),
-        'spec.cancel in body must be of type boolean: "integer"',
-    ),
     # the heartbeat
-    "heartbeat-as-a-number": (
-        spec(heartbeat=30),
-        'spec.heartbeat in body must be of type object: "integer"',
-    ),
-    "unknown-heartbeat-field": (
-        spec(heartbeat={"seconds": 30}),
-        'unknown field "spec.heartbeat.seconds"',
-    ),
-    "lease-of-9-seconds": (
-        spec(heartbeat={"leaseDurationSeconds": 9}),
-        "heartbeat.leaseDurationSeconds in body should be greater than or equal to 10",
-    ),
-    "lease-over-an-hour": (
-        spec(heartbeat={"leaseDurationSeconds": 3601}),
-        "heartbeat.leaseDurationSeconds in body should be less than or equal to 3600",
-    ),
-    "progress-deadline-of-9-seconds": (
-        spec(heartbeat={"leaseDurationSeconds": 10, "progressDeadlineSeconds": 9}),
-        "heartbeat.progressDeadlineSeconds in body should be greater than or equal to 10",
-    ),
     "progress-deadline-below-the-lease": (
         spec(heartbeat={"leaseDurationSeconds": 30, "progressDeadlineSeconds": 20}),
         "raise it, or lower heartbeat.leaseDurationSeconds",

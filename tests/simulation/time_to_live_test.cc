@@ -1,5 +1,5 @@
 // A finished job is deleted when its time to live is over, though no timer waits for it that long:
-// resyncs come before (operator/jobs/job_reconcile.cc).
+// resyncs come before (operator/jobs/job_reconciler.cc).
 #include "tests/simulation/tenancy.h"
 
 namespace holdfast::simulation {

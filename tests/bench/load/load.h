@@ -5,6 +5,7 @@
 #include <string>
 
 #include "client/kube/client.h"
+#include "core/json.h"
 #include "core/task.h"
 
 namespace holdfast::bench {

@@ -39,7 +39,7 @@ class MachineTest : public ::testing::Test {
 
   // The machine has listed at `version` and watches from there.
   void watching(std::uint64_t version, std::vector<ObjectPtr> items = {}) {
-    in(machine.start(now));
+    in(machine.start());
     in(machine.page(list.epoch, page(version, std::move(items)), now));
     in(machine.watch_opened(watch.epoch, now));
     ASSERT_TRUE(machine.live());

@@ -20,14 +20,14 @@ using ::testing::HasSubstr;
 // ---- 1: lists.
 
 TEST_F(MachineTest, TheFirstListIsAtVersionZeroInPages) {
-  in(machine.start(now));
+  in(machine.start());
   EXPECT_EQ(list.query, "resourceVersion=0&limit=500");
   EXPECT_FALSE(machine.synced());
   EXPECT_EQ(machine.version(), 0u);
 }
 
 TEST_F(MachineTest, PagesAreReadToTheEndAndDeliveredAtOnce) {
-  in(machine.start(now));
+  in(machine.start());
   in(machine.page(list.epoch, page(7, {object("a", 1)}, "to/ken=="), now));
   EXPECT_EQ(list.query, "continue=to%2Fken%3D%3D&limit=500");
   EXPECT_FALSE(says<action::Replace>());
@@ -40,7 +40,7 @@ TEST_F(MachineTest, PagesAreReadToTheEndAndDeliveredAtOnce) {
 }
 
 TEST_F(MachineTest, AWatchStartsAtTheListsVersionWithBookmarks) {
-  in(machine.start(now));
+  in(machine.start());
   in(machine.page(list.epoch, page(7), now));
   EXPECT_EQ(watch.query, "allowWatchBookmarks=true&resourceVersion=7");
   EXPECT_FALSE(machine.live()) << "not before it is open";
@@ -49,7 +49,7 @@ TEST_F(MachineTest, AWatchStartsAtTheListsVersionWithBookmarks) {
 }
 
 TEST_F(MachineTest, AFailedFirstListIsTriedAgainTheSameWay) {
-  in(machine.start(now));
+  in(machine.start());
   in(machine.list_failed(list.epoch, connection_refused(), now));
   EXPECT_FALSE(says<action::List>());
   EXPECT_EQ(machine.trouble(), "refused");
@@ -60,7 +60,7 @@ TEST_F(MachineTest, AFailedFirstListIsTriedAgainTheSameWay) {
 }
 
 TEST_F(MachineTest, AFirstListThatIsTooLargeForOneAnswerIsReadInPagesAtOnce) {
-  in(machine.start(now));
+  in(machine.start());
   in(machine.list_failed(list.epoch, make_error(ErrorCode::kTerminal, "too large"), now));
   ASSERT_TRUE(says<action::List>());
   EXPECT_EQ(list.query, "limit=500") << "from etcd: at version 0 some servers know no limit";
@@ -72,7 +72,7 @@ TEST_F(MachineTest, AFirstListThatIsTooLargeForOneAnswerIsReadInPagesAtOnce) {
 }
 
 TEST_F(MachineTest, AFirstListThatBreaksOffIsReadInPagesAfterABackOff) {
-  in(machine.start(now));
+  in(machine.start());
   Error broke = make_error(ErrorCode::kTransient, "no complete answer in time");
   broke.maybe_applied = true;
   in(machine.list_failed(list.epoch, broke, now));
@@ -95,7 +95,7 @@ TEST_F(MachineTest, APageThatIsTooLargeIsAskedForInSmallerOnes) {
 }
 
 TEST_F(MachineTest, AListInOneAnswerThatIsTooLargeIsReadInPagesAgain) {
-  in(machine.start(now));
+  in(machine.start());
   in(machine.page(list.epoch, page(7, {object("a", 1)}, "token"), now));
   in(machine.list_failed(list.epoch, gone(), now));
   EXPECT_EQ(list.query, "");
@@ -137,7 +137,7 @@ TEST_F(MachineTest, GoneAgainAndAgainBacksOff) {
 }
 
 TEST_F(MachineTest, ATokenThatExpiresBetweenPagesMeansOneConsistentListInOneAnswer) {
-  in(machine.start(now));
+  in(machine.start());
   in(machine.page(list.epoch, page(7, {object("a", 1)}, "token"), now));
   in(machine.list_failed(list.epoch, gone(), now));
   EXPECT_EQ(list.query, "");
@@ -224,11 +224,11 @@ TEST_F(MachineTest, AnObjectThatCannotBeDecodedIsCountedAndTheVersionAdvances) {
 
 TEST_F(MachineTest, RelistDropsTheWatchAndListsConsistently) {
   watching(7);
-  in(machine.relist(now));
+  in(machine.relist());
   EXPECT_TRUE(says<action::CloseWatch>());
   EXPECT_EQ(list.query, "limit=500");
   const Epoch running = list.epoch;
-  in(machine.relist(now));
+  in(machine.relist());
   EXPECT_TRUE(said.empty()) << "one is under way";
   in(machine.page(running, page(8), now));
   EXPECT_TRUE(says<action::Replace>());
@@ -237,7 +237,7 @@ TEST_F(MachineTest, RelistDropsTheWatchAndListsConsistently) {
 TEST_F(MachineTest, RelistDuringABackOffDoesNotShortenIt) {
   watching(7);
   watch_ends(connection_refused());
-  in(machine.relist(now));
+  in(machine.relist());
   EXPECT_TRUE(said.empty());
   timer_runs();
   EXPECT_EQ(list.wanted, action::Wanted::kObjects);
@@ -271,7 +271,7 @@ TEST_F(MachineTest, AWatchThatIsNotOpenDoesNotLag) {
 TEST_F(MachineTest, AnswersToWhatWasGivenUpChangeNothing) {
   watching(7);
   const Epoch old = watch.epoch;
-  in(machine.relist(now));
+  in(machine.relist());
   EXPECT_TRUE(machine.events(old, {added(object("a", 9))}, now).empty());
   EXPECT_TRUE(machine.watch_ended(old, connection_refused(), now).empty());
   EXPECT_TRUE(machine.watch_opened(old, now).empty());
@@ -287,7 +287,7 @@ TEST_F(MachineTest, AStoppedMachineClosesItsWatchAndSaysNothingMore) {
   EXPECT_TRUE(says<action::CloseWatch>());
   EXPECT_FALSE(machine.live());
   EXPECT_TRUE(machine.watch_ended(watch.epoch, connection_refused(), now).empty());
-  EXPECT_TRUE(machine.relist(now).empty());
+  EXPECT_TRUE(machine.relist().empty());
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class RandomRun {
     config.streaming_lists = seed % 2 == 0;
     config.page_limit = 3;
     machine_ = std::make_unique<ReflectorMachine>(config, random_);
-    carry_out(machine_->start(now_));
+    carry_out(machine_->start());
   }
 
   void step() {
@@ -57,7 +57,7 @@ class RandomRun {
         if (random_.below(8) == 0) restore();
         break;
       case 8:
-        if (random_.below(4) == 0) carry_out(machine_->relist(now_));
+        if (random_.below(4) == 0) carry_out(machine_->relist());
         if (random_.below(4) == 0) refresh();
         break;
       case 9:
@@ -223,7 +223,7 @@ class RandomRun {
 
   void refresh() {
     refreshed_at_ = server_.version();
-    carry_out(machine_->refresh(now_));
+    carry_out(machine_->refresh());
   }
   // Fresh: the store shows at least what was there at the refresh.
   void check_refreshed() {

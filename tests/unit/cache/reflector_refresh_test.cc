@@ -16,7 +16,7 @@ class RefreshTest : public MachineTest {
   // Watching at 7 again, for a short time, after a refresh; the server is at this version by now.
   void refreshed(std::uint64_t server_version) {
     watching(7, {object("a", 5)});
-    in(machine.refresh(now));
+    in(machine.refresh());
     EXPECT_TRUE(says<action::CloseWatch>()) << "it may be cut off, though it seems open";
     ASSERT_EQ(list.wanted, action::Wanted::kVersion);
     in(machine.page(list.epoch, page(server_version), now));
@@ -26,7 +26,7 @@ class RefreshTest : public MachineTest {
   }
   // The short watch brought nothing, and ends.
   void long_watch() {
-    now += ReflectorMachine::kShortWatch;
+    now += RefreshCheck::kShortWatch;
     watch_ends();
     EXPECT_FALSE(machine.fresh());
     looks_and_watches(20);
@@ -69,10 +69,10 @@ TEST_F(RefreshTest, WhereNothingHasHappenedAtAllItIsFreshAtOnce) {
 
 TEST_F(RefreshTest, OfAQuietKindAShortWatchBringsTheBookmark) {
   refreshed(20);
-  EXPECT_EQ(watch.timeout, ReflectorMachine::kShortWatch);
+  EXPECT_EQ(watch.timeout, RefreshCheck::kShortWatch);
   events({bookmark(20)});
   EXPECT_TRUE(machine.fresh());
-  now += ReflectorMachine::kShortWatch;
+  now += RefreshCheck::kShortWatch;
   watch_ends();
   looks_and_watches(20);
   EXPECT_EQ(watch.query, "allowWatchBookmarks=true&resourceVersion=20");
@@ -82,7 +82,7 @@ TEST_F(RefreshTest, OfAQuietKindAShortWatchBringsTheBookmark) {
 
 TEST_F(RefreshTest, AShortWatchThatTheServerDoesNotEndIsClosed) {
   refreshed(20);
-  EXPECT_GT(timer.delay, ReflectorMachine::kShortWatch);
+  EXPECT_GT(timer.delay, RefreshCheck::kShortWatch);
   timer_runs();
   EXPECT_TRUE(says<action::CloseWatch>());
   looks_and_watches(20);
@@ -114,7 +114,7 @@ TEST_F(RefreshTest, WhatTheWatchDoesNotBringIsListed) {
   while (!says<action::List>()) {
     in(machine.compared(compare.epoch, 1, now));
     if (!says<action::List>()) timer_runs();
-    ASSERT_LE(now - before, ReflectorMachine::kCatchUp);
+    ASSERT_LE(now - before, RefreshCheck::kCatchUp);
   }
   EXPECT_TRUE(says<action::CloseWatch>());
   EXPECT_EQ(list.query, "limit=500");
@@ -126,7 +126,7 @@ TEST_F(RefreshTest, WhatTheWatchDoesNotBringIsListed) {
 TEST_F(RefreshTest, AConsistentListThatBeganAfterItIsAllThatIsNeeded) {
   watching(7);
   watch_ends(connection_refused());
-  in(machine.refresh(now));
+  in(machine.refresh());
   timer_runs();
   in(machine.page(list.epoch, page(20), now));  // the look
   watch_ends(gone());
@@ -140,7 +140,7 @@ TEST_F(RefreshTest, AConsistentListThatBeganAfterItIsAllThatIsNeeded) {
 TEST_F(RefreshTest, AListThatBeganBeforeItShowsNothing) {
   watching(7);
   watch_ends(gone());
-  in(machine.refresh(now));
+  in(machine.refresh());
   in(machine.page(list.epoch, page(20), now));
   EXPECT_TRUE(says<action::Replace>());
   EXPECT_EQ(list.wanted, action::Wanted::kVersion);
@@ -190,7 +190,7 @@ TEST_F(RefreshTest, AWatchThatBreaksMeanwhileBeginsItAgain) {
 
 TEST_F(RefreshTest, AServerThatWasSetBackIsListed) {
   watching(70);
-  in(machine.refresh(now));
+  in(machine.refresh());
   in(machine.page(list.epoch, page(40), now));
   EXPECT_EQ(list.query, "limit=500");
   in(machine.page(list.epoch, page(41), now));
@@ -204,17 +204,17 @@ TEST_F(RefreshTest, WhatMustBeListedIsSpread) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SeededRandom other(seed);
     ReflectorMachine one(config(false), other);
-    const auto first = only<action::List>(one.start(now));
+    const auto first = only<action::List>(one.start());
     one.page(first->epoch, page(7), now);
-    const auto look = only<action::List>(one.refresh(now));
+    const auto look = only<action::List>(one.refresh());
     const auto opened = only<action::Watch>(one.page(look->epoch, page(9), now));
     one.watch_opened(opened->epoch, now);
-    const auto end = now + ReflectorMachine::kShortWatch;
+    const auto end = now + RefreshCheck::kShortWatch;
     const auto next = only<action::List>(one.watch_ended(opened->epoch, std::nullopt, end));
     const auto again = only<action::Watch>(one.page(next->epoch, page(9), end));
     const auto pause = only<action::ArmTimer>(one.watch_opened(again->epoch, end));
-    EXPECT_GE(pause->delay, ReflectorMachine::kPassAtLeast);
-    EXPECT_LE(pause->delay, ReflectorMachine::kPassAtMost);
+    EXPECT_GE(pause->delay, RefreshCheck::kPassAtLeast);
+    EXPECT_LE(pause->delay, RefreshCheck::kPassAtMost);
     delays.insert(pause->delay);
   }
   EXPECT_GT(delays.size(), 15u);
@@ -226,9 +226,9 @@ class StreamedRefreshTest : public MachineTest {
 };
 
 TEST_F(StreamedRefreshTest, AStreamedListThatBeganBeforeItShowsNothing) {
-  in(machine.start(now));
+  in(machine.start());
   in(machine.watch_opened(watch.epoch, now));
-  in(machine.refresh(now));
+  in(machine.refresh());
   events({added(object("a", 5)), bookmark(7, /*end=*/true)});
   EXPECT_TRUE(says<action::Replace>());
   EXPECT_TRUE(says<action::CloseWatch>());
@@ -239,10 +239,10 @@ TEST_F(StreamedRefreshTest, AStreamedListThatBeganBeforeItShowsNothing) {
 }
 
 TEST_F(StreamedRefreshTest, AStreamedListAfterItIsAllThatIsNeeded) {
-  in(machine.start(now));
+  in(machine.start());
   in(machine.watch_opened(watch.epoch, now));
   events({bookmark(7, /*end=*/true)});
-  in(machine.refresh(now));
+  in(machine.refresh());
   in(machine.page(list.epoch, page(9), now));
   watch_ends(gone());
   in(machine.watch_opened(watch.epoch, now));

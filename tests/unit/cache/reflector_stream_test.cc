@@ -20,7 +20,7 @@ using ::testing::Not;
 class StreamTest : public MachineTest {
  protected:
   StreamTest() : MachineTest(true) {
-    in(machine.start(now));
+    in(machine.start());
     in(machine.watch_opened(watch.epoch, now));
   }
   void streams(std::vector<kube::WatchEvent> batch) {
@@ -79,7 +79,7 @@ TEST_F(StreamTest, AStreamThatBreaksIsThrownAwayAndTriedAgain) {
 }
 
 TEST_F(StreamTest, StreamsThatNeverGetToTheirEndAreGivenUpForPages) {
-  for (int i = 1; i < ReflectorMachine::kStreamTries; ++i) {
+  for (int i = 1; i < ReflectorList::kStreamTries; ++i) {
     in(machine.watch_ended(watch.epoch, std::nullopt, now));
     timer_runs();
     in(machine.watch_opened(watch.epoch, now));

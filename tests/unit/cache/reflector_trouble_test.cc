@@ -48,7 +48,7 @@ TEST_F(MachineTest, ARetryAfterOfADayIsNotWaitedFor) {
   Error throttled = http_error(ErrorCode::kThrottled, 429);
   throttled.retry_after = 24h;
   watch_ends(throttled);
-  EXPECT_EQ(timer.delay, ReflectorMachine::kLongestAsked);
+  EXPECT_EQ(timer.delay, kLongestAsked);
 }
 
 TEST_F(MachineTest, AnErrorEventOfThrottlingBacksOffToo) {
@@ -142,7 +142,7 @@ TEST_F(MachineTest, AWatchThatAlwaysBreaksBeforeItBringsAnythingIsListedAnew) {
 // ---- 5: back-off.
 
 TEST_F(MachineTest, BackOffDoublesFromPointEightSecondsToThirtyWithJitter) {
-  in(machine.start(now));
+  in(machine.start());
   Duration base = 800ms;
   for (int i = 0; i < 20; ++i) {
     in(machine.list_failed(list.epoch, connection_refused(), now));
@@ -157,9 +157,9 @@ TEST_F(MachineTest, BackOffDoublesFromPointEightSecondsToThirtyWithJitter) {
 TEST_F(MachineTest, BackOffDiffersBetweenReflectors) {
   SeededRandom other_random(2);
   ReflectorMachine other(config(false), other_random);
-  in(machine.start(now));
+  in(machine.start());
   in(machine.list_failed(list.epoch, connection_refused(), now));
-  const auto their_list = only<action::List>(other.start(now));
+  const auto their_list = only<action::List>(other.start());
   const auto theirs =
       only<action::ArmTimer>(other.list_failed(their_list->epoch, connection_refused(), now));
   EXPECT_NE(timer.delay, theirs->delay);
@@ -323,7 +323,7 @@ TEST_F(MachineTest, AConsistentListWithALowerVersionIsATimeTravel) {
 }
 
 TEST_F(MachineTest, AListAtVersionZeroIsNeverATimeTravel) {
-  in(machine.start(now));
+  in(machine.start());
   in(machine.page(list.epoch, page(5), now));
   EXPECT_EQ(only<action::Replace>(said)->trust, Trust::kMayBeOld);
   EXPECT_EQ(machine.time_travels(), 0u);

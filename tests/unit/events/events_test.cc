@@ -1,3 +1,4 @@
+#include "core/json.h"
 #include "operator/events/events.h"
 
 #include <gmock/gmock.h>

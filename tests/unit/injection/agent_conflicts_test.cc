@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/json.h"
 #include "operator/codecs/pod_codec.h"
 #include "operator/injection/pod_body.h"
 

@@ -1,4 +1,5 @@
 // The executor writes only while the job's shard is held, one write after the other.
+#include "core/json.h"
 #include "operator/jobs/executor.h"
 
 #include <set>

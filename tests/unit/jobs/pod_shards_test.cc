@@ -1,4 +1,5 @@
 // Which pods a replica watches, on the real informer and a scripted transport.
+#include "core/json.h"
 #include "operator/jobs/pod_shards.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "operator/jobs/job_controller.h"
+#include "operator/codecs/rest.h"
+#include "operator/jobs/pod_index.h"
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
 #include "tests/support/no_credentials.h"

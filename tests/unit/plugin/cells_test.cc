@@ -1,4 +1,4 @@
-#include "plugin/cells.h"
+#include "plugin/terminal/cells.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // The command line: what is understood, and what is refused in which words.
 #include <gtest/gtest.h>
 
-#include "plugin/command.h"
-#include "plugin/verbs.h"
+#include "plugin/base/command.h"
+#include "plugin/verbs/verbs.h"
 
 namespace holdfast::plugin {
 namespace {

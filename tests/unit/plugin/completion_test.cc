@@ -1,7 +1,7 @@
 // Shell completion: what may stand where.
 #include <gtest/gtest.h>
 
-#include "plugin/completion.h"
+#include "plugin/verbs/completion.h"
 #include "tests/unit/plugin/memory_api.h"
 
 namespace holdfast::plugin {

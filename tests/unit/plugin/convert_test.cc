@@ -1,4 +1,4 @@
-#include "plugin/convert.h"
+#include "plugin/verbs/convert.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

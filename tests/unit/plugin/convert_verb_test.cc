@@ -1,7 +1,7 @@
 // convert as a verb: what it writes where.
 #include <gtest/gtest.h>
 
-#include "plugin/verbs.h"
+#include "plugin/verbs/verbs.h"
 #include "tests/unit/plugin/memory_api.h"
 #include "tests/unit/plugin/text_terminal.h"
 

@@ -1,5 +1,5 @@
 // Each reason has a text that says what it means, and what a person can do.
-#include "plugin/explain_advice.h"
+#include "plugin/explain/advice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plugin/explain.h"
+#include "plugin/explain/explain.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 #include <sstream>
 
-#include "plugin/cells.h"
+#include "plugin/terminal/cells.h"
 #include "reconciler/shards.h"
 #include "tests/unit/plugin/situations.h"
 

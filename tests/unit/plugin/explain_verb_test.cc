@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "plugin/verbs.h"
+#include "plugin/verbs/verbs.h"
 #include "tests/unit/plugin/memory_api.h"
 #include "tests/unit/plugin/situations.h"
 #include "tests/unit/plugin/text_terminal.h"

@@ -1,5 +1,5 @@
 // The screen of a real pseudo terminal, as a shell with job control sees it.
-#include "plugin/full_screen.h"
+#include "plugin/terminal/full_screen.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugin/attempt_place.h"
+#include "plugin/verbs/attempt_place.h"
 #include "reconciler/names.h"
 
 namespace holdfast::plugin {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/api.h"
+#include "plugin/base/api.h"
 
 namespace holdfast::test {
 

@@ -1,13 +1,13 @@
 // Waiting for the end of a job: what it bears of an API server that refuses, and for how long.
-#include "plugin/outcome.h"
+#include "plugin/verbs/outcome.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "plugin/refusals.h"
-#include "plugin/verb.h"
+#include "plugin/base/refusals.h"
+#include "plugin/verbs/verb.h"
 #include "tests/unit/plugin/memory_api.h"
 #include "tests/unit/plugin/text_terminal.h"
 

@@ -1,5 +1,5 @@
 // A verb that waits bears refusals for a minute, and a server that is away for ever.
-#include "plugin/refusals.h"
+#include "plugin/base/refusals.h"
 
 #include <gtest/gtest.h>
 

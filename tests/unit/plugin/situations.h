@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/explain.h"
+#include "plugin/explain/explain.h"
 
 namespace holdfast::plugin {
 

@@ -1,6 +1,6 @@
 // The defaults of the spec: each one that the CRD's descriptions name, tried alone. docs/api.md is
 // generated from the same descriptions.
-#include "plugin/spec_defaults.h"
+#include "plugin/verbs/spec_defaults.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "client/kube/yaml.h"
-#include "plugin/difference.h"
-#include "plugin/submit_key.h"
+#include "plugin/verbs/difference.h"
+#include "plugin/verbs/submit_key.h"
 
 namespace holdfast::plugin {
 namespace {

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugin/retry_job.h"
-#include "plugin/verbs.h"
+#include "plugin/verbs/retry_job.h"
+#include "plugin/verbs/verbs.h"
 #include "tests/unit/plugin/memory_api.h"
 #include "tests/unit/plugin/text_terminal.h"
 

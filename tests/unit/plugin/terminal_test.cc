@@ -6,8 +6,8 @@
 
 #include <csignal>
 
-#include "plugin/std_terminal.h"
-#include "plugin/verb.h"
+#include "plugin/terminal/std_terminal.h"
+#include "plugin/verbs/verb.h"
 
 namespace holdfast::plugin {
 namespace {

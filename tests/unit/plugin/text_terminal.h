@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/terminal.h"
+#include "plugin/terminal/terminal.h"
 
 namespace holdfast::test {
 

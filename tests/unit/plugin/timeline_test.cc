@@ -1,8 +1,8 @@
-#include "plugin/timeline.h"
+#include "plugin/explain/timeline.h"
 
 #include <gtest/gtest.h>
 
-#include "plugin/cells.h"
+#include "plugin/terminal/cells.h"
 
 namespace holdfast::plugin {
 namespace {

@@ -1,4 +1,4 @@
-#include "plugin/top.h"
+#include "plugin/verbs/top.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "plugin/cells.h"
+#include "plugin/terminal/cells.h"
 #include "tests/unit/plugin/situations.h"
 
 namespace holdfast::plugin {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "client/kube/yaml.h"
-#include "plugin/difference.h"
-#include "plugin/print.h"
-#include "plugin/yaml_text.h"
+#include "plugin/terminal/print.h"
+#include "plugin/terminal/yaml_text.h"
+#include "plugin/verbs/difference.h"
 
 namespace holdfast::plugin {
 namespace {

@@ -235,6 +235,41 @@ TEST_F(OneShard, AlwaysComesWithTheReason) {
   }
 }
 
+// Shards of two members that are alive.
+ShardsView world_of_two(int shards) {
+  ShardsView view;
+  view.self = "self";
+  view.acting = true;
+  view.members["self"].alive = true;
+  view.members["other"].alive = true;
+  view.shards.resize(static_cast<std::size_t>(shards));
+  return view;
+}
+
+TEST(Wanted, AreTheShardsThatArePlannedForUsAndThoseThatWeStillHold) {
+  ShardsView view = world_of_two(8);
+  const std::vector<ShardDecision> decisions = decide_shards(view);
+  std::set<int> planned;
+  int foreign = 0;
+  for (int shard = 0; shard < 8; ++shard) {
+    if (decisions[static_cast<std::size_t>(shard)].owner == "self") {
+      planned.insert(shard);
+    } else {
+      foreign = shard;
+    }
+  }
+  ASSERT_EQ(planned.size(), 4u);
+  EXPECT_EQ(wanted_shards(view, decisions, {}), planned);
+  view.shards[static_cast<std::size_t>(foreign)].held = true;
+  planned.insert(foreign);
+  EXPECT_EQ(wanted_shards(view, decisions, {}), planned);
+}
+
+TEST(Wanted, AreAlsoTheShardsThatWouldBeOursIfTheMembersThatMissRenewalsWereDead) {
+  const ShardsView view = world_of_two(8);
+  EXPECT_EQ(wanted_shards(view, decide_shards(view), {"other"}).size(), 8u);
+}
+
 TEST(Take, OnlyABugTakesAShardFromAMemberThatIsAlive) {
   ShardsView view;
   view.self = "self";

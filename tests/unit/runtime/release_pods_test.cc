@@ -1,3 +1,4 @@
+#include "core/json.h"
 #include "operator/runtime/release_pods.h"
 
 #include <gmock/gmock.h>

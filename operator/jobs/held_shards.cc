@@ -1,0 +1,81 @@
+#include "operator/jobs/held_shards.h"
+
+#include <utility>
+
+#include "operator/jobs/pod_index.h"
+
+namespace holdfast::controller {
+
+HeldShards::HeldShards(Loop& loop, const kube::Client& client, const JobCaches& caches,
+                       const Membership& membership, JobMemories& memories, Look look)
+    : loop_(loop),
+      client_(client),
+      caches_(caches),
+      membership_(membership),
+      memories_(memories),
+      look_(std::move(look)) {}
+
+void HeldShards::gained(int shard) {
+  gained_at_.try_emplace(shard, loop_.now());
+  if (!gained_.insert(shard).second || gained_.size() > 1) return;
+  loop_.post([this] { look_at_gained(); });
+}
+
+void HeldShards::lost(int shard) {
+  gained_.erase(shard);
+  gained_at_.erase(shard);
+}
+
+void HeldShards::look_at_gained() {
+  const std::set<int> gained = std::exchange(gained_, {});
+  look_at_all([&](const std::string&, int shard) { return gained.count(shard) != 0; });
+}
+
+void HeldShards::look_at_namespace(const std::string& watched) {
+  look_at_all([&](const std::string& namespace_, int shard) {
+    return (watched.empty() || namespace_ == watched) && membership_.holds_shard(shard);
+  });
+}
+
+void HeldShards::look_at_shards(const std::set<int>& shards, const std::string& watched) {
+  look_at_all([&](const std::string& namespace_, int shard) {
+    return shards.count(shard) != 0 && (watched.empty() || namespace_ == watched) &&
+           membership_.holds_shard(shard);
+  });
+}
+
+void HeldShards::look_at_all(const IsMeant& is_meant) {
+  caches_.jobs().for_each([&](const JobPtr& job) {
+    if (!is_meant(job->namespace_, caches_.shard_of(*job))) return;
+    inherit(*job);
+    look_(job->key());
+  });
+  caches_.pods().for_each([&](const PodPtr& pod) {
+    if (!is_meant(pod->namespace_, caches_.shard_of(*pod))) return;
+    if (const std::string key = look_key(*pod); !key.empty()) look_(key);
+  });
+}
+
+// Its attempts may be another replica's, whose requests for their pods may still be applied.
+void HeldShards::inherit(const CachedJob& job) {
+  for (const reconciler::Run& run : job.job.status.runs) {
+    if (run.open()) memories_.remember(job)->attempts[run.attempt].inherited = true;
+  }
+  const Moment moment = moment_of(job);
+  for (const auto& one : reconciler::podless_attempts(job.job.status, moment.now)) {
+    AttemptMemory& attempt = memories_.remember(job)->attempts[one.attempt];
+    attempt.inherit(moment.steady + may_come_for(one, moment));
+  }
+}
+
+Moment HeldShards::moment_of(const CachedJob& job) const {
+  Moment moment;
+  moment.steady = loop_.now();
+  moment.now = client_.server_clock().now(moment.steady);
+  moment.shown = caches_.pods()->version(job.namespace_);
+  const auto gained = gained_at_.find(caches_.shard_of(job));
+  if (gained != gained_at_.end()) moment.held = moment.steady - gained->second;
+  return moment;
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,57 @@
+#include "operator/jobs/job_neighbours.h"
+
+#include <variant>
+
+#include "reconciler/run/slot.h"
+
+namespace holdfast::controller {
+namespace {
+
+const reconciler::PoolView kNoPool{.no_pool = true, .offers = {}, .empty = {}, .wait = {}};
+
+}  // namespace
+
+// That of an attempt that is over stays in the view until nothing of it runs there.
+void JobNeighbours::show_slots(const CachedJob& job, reconciler::JobView& view) const {
+  if (!places_) return;
+  for (std::size_t place = 0; place < view.runs.size(); ++place) {
+    const reconciler::Run& run = job.job.status.runs[place];
+    if (!run.at_worker()) continue;
+    view.runs[place].slot = places_->at(job, run);
+    const reconciler::SlotView& slot = *view.runs[place].slot;
+    if (!run.open() && slot.left) continue;
+    view.pods.push_back(reconciler::slot_as_pod(job.job, run, slot));
+  }
+}
+
+void JobNeighbours::observe(const CachedJob& job, reconciler::Observed& observed) const {
+  if (job.job.queue) observed.permit = permits_.of(job);
+  if (job.job.spec.pool) observed.pool = places_ ? places_->of(job) : kNoPool;
+  const bool tells = !job.job.notify.empty() || !job.job.status.outbox.empty();
+  if (tells && courier_) observed.notify = courier_->of(job);
+}
+
+void JobNeighbours::deliver(const CachedJob& job) const {
+  if (courier_) courier_->deliver(job);
+}
+
+void JobNeighbours::forget(const std::string& key) const {
+  if (courier_) courier_->forget(key);
+}
+
+void JobNeighbours::tell(const CachedJob& job, const reconciler::Decision& decision,
+                         bool pod_may_come) const {
+  if (job.job.queue) permits_.ask(job, decision.awaits_permit, pod_may_come);
+  if (!job.job.spec.pool || !places_) return;
+  places_->ask(job, decision.awaits_slots, decision.awaits_empty);
+  for (const reconciler::Write& write : decision.writes) {
+    const auto* const status = std::get_if<reconciler::WriteStatus>(&write);
+    if (status) places_->placed(job, status->status);
+  }
+}
+
+void JobNeighbours::not_written(const CachedJob& job) const {
+  if (job.job.spec.pool && places_) places_->not_placed(job);
+}
+
+}  // namespace holdfast::controller

@@ -1,0 +1,40 @@
+// What queues, pools and notifications have to say about a job before a decision, and what they
+// hear of the decision. Loop only.
+#pragma once
+
+#include <string>
+
+#include "operator/codecs/job_codec.h"
+#include "operator/jobs/courier.h"
+#include "operator/jobs/permits.h"
+#include "operator/jobs/places.h"
+#include "reconciler/job/decide.h"
+
+namespace holdfast::controller {
+
+class JobNeighbours {
+ public:
+  // `places`: null: there are no pools. `courier`: null: there are no targets.
+  JobNeighbours(Permits& permits, Places* places, Courier* courier)
+      : permits_(permits), places_(places), courier_(courier) {}
+
+  // The place of each attempt on a worker, as a pod.
+  void show_slots(const CachedJob& job, reconciler::JobView& view) const;
+  void observe(const CachedJob& job, reconciler::Observed& observed) const;
+
+  // This replica holds the job: see Courier.
+  void deliver(const CachedJob& job) const;
+  // The job is gone, or another replica's.
+  void forget(const std::string& key) const;
+  // Before the decision's writes. `pod_may_come`: see Permits.
+  void tell(const CachedJob& job, const reconciler::Decision& decision, bool pod_may_come) const;
+  // The API server has refused the decision's status for good.
+  void not_written(const CachedJob& job) const;
+
+ private:
+  Permits& permits_;
+  Places* const places_;
+  Courier* const courier_;
+};
+
+}  // namespace holdfast::controller

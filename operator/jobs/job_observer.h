@@ -1,0 +1,66 @@
+// Makes the view of a job for decide(): it asks the caches, the monitors and the other controllers,
+// and puts their answers together by the rules of job_facts.h. Loop only.
+#pragma once
+
+#include "core/loop.h"
+#include "operator/jobs/executor.h"
+#include "operator/jobs/held_shards.h"
+#include "operator/jobs/job_caches.h"
+#include "operator/jobs/job_facts.h"
+#include "operator/jobs/job_neighbours.h"
+#include "operator/jobs/job_silences.h"
+#include "operator/jobs/lost_holders.h"
+#include "operator/jobs/pod_creations.h"
+#include "operator/membership/membership.h"
+#include "operator/observe/node_monitor.h"
+
+namespace holdfast::controller {
+
+class JobObserver {
+ public:
+  struct Dependencies {
+    Random& random;
+    const JobCaches& caches;
+    const Membership& membership;
+    NodeMonitor& nodes;
+    const JobSilences& silences;
+    const HeldShards& shards;
+    const PodCreations& creations;
+    const JobNeighbours& neighbours;
+    Executor& executor;
+  };
+  JobObserver(Loop& loop, const kube::Client& client, const Dependencies& dependencies)
+      : deps_(dependencies), lost_holders_(loop, client, dependencies.caches) {}
+
+  // `live`: what this reconcile has read live; it replaces what the caches have. The memory learns
+  // from the view.
+  reconciler::JobView view(const CachedJob& job, JobMemory& memory, const LiveRuns& live);
+
+ private:
+  // What all steps of one view have in common.
+  struct Sight {
+    const CachedJob& job;
+    JobMemory& memory;
+    const LiveRuns& live;
+    const Moment moment;
+    reconciler::JobView& view;
+
+    // Null: it was not read live.
+    const LiveRun* read(const reconciler::Run& run) const;
+  };
+  std::vector<PodPtr> indexed_pods(const CachedJob& job, bool with_settled) const;
+  void update_memory(const Sight& sight) const;
+  void observe(const Sight& sight);
+  // Of the pods that have not ended.
+  void observe_pods(const Sight& sight);
+  // The Lease, then the pod, of the run at this place in status.runs.
+  void observe_lease(const Sight& sight, std::size_t place);
+  void observe_pod(const Sight& sight, std::size_t place, const reconciler::PodView* pod);
+  void observe_leases_over(const Sight& sight);
+  PodPtr granted_pod_of(const CachedHeartbeat& lease, const LiveRun* read) const;
+
+  Dependencies deps_;
+  LostHolders lost_holders_;
+};
+
+}  // namespace holdfast::controller

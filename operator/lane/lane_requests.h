@@ -1,0 +1,82 @@
+// The requests of one reconcile of a batch/v1 Job that Holdfast runs. All writes are by
+// compare-and-swap, so nothing breaks if two replicas work on one Job.
+//
+// What a request shows stands in the Job's LaneMemory afterwards. If that changes the next
+// decision, the Job is looked at again.
+//
+// Loop only. Destroy it when the client is idle.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/kube/client.h"
+#include "core/task.h"
+#include "lane/decide.h"
+#include "operator/events/events.h"
+#include "operator/lane/batch_job_codec.h"
+#include "operator/lane/lane_facts.h"
+#include "operator/membership/membership.h"
+
+namespace holdfast::controller {
+
+// What this process knows of one Job beside the caches.
+struct LaneMemory {
+  std::uint64_t job_version = 0;          // of its own last write of the Job
+  std::uint64_t durable_version = 0;      // of the DurableJob
+  std::optional<SteadyTime> waits_since;  // for the caches to show these
+  std::string created;                    // UID of the DurableJob that this process created
+  std::string taken;                      // a name that a foreign object has
+  SteadyTime taken_until{};               // then look again
+  std::optional<std::string> refusal;
+  std::optional<lane::View::Refused> refused;
+  std::optional<SteadyTime> last_write;  // of the Job's status
+  std::string gone;  // UID of the recorded DurableJob, if a live read has shown that it is gone
+};
+using LaneMemoryPtr = std::shared_ptr<LaneMemory>;
+
+class LaneRequests {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    EventSink& events;
+    const Membership& membership;
+    const LaneFacts& facts;
+    // Look at the Job with this key again.
+    std::function<void(const std::string& key)> look_at;
+  };
+  explicit LaneRequests(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+
+  // The Job; of a long one the cache has only the name.
+  Task<Result<lane::BatchJob>> whole(BatchJobPtr cached);
+  // Pods of the recorded DurableJob have not ended. The cache may have none of them, because they
+  // are of another shard than the Job.
+  Task<Result<bool>> pods_left(std::string ns, std::string durable_uid);
+  Task<Status> delete_strays(const lane::BatchJob& job, Ownership::Claim claim);
+  Task<Status> perform(const lane::BatchJob& job, const lane::Decision& decision,
+                       LaneMemoryPtr memory, Ownership::Claim claim);
+
+ private:
+  Task<Status> write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
+                            LaneMemoryPtr memory, Ownership::Claim claim);
+  Task<Status> patch(const lane::BatchJob& job, const lane::Patch& patch, LaneMemoryPtr memory,
+                     Ownership::Claim claim);
+  // Sends these fields, and raises `version` to that of the answer.
+  Task<Status> send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
+                    lane::Source source, Json fields, LaneMemory& memory, Ownership::Claim claim);
+  Task<Status> create(const lane::BatchJob& job, const lane::Creation& creation,
+                      LaneMemoryPtr memory, Ownership::Claim claim);
+  Task<Status> is_current(const lane::BatchJob& job);
+  Status await_watch(const lane::BatchJob& job, const JsonView& live, LaneMemory& memory);
+  Task<Status> look(const lane::BatchJob& job, LaneMemoryPtr memory);
+  void record(const lane::BatchJob& job, const lane::Event& event);
+  void look_again(const lane::BatchJob& job) { deps_.look_at(job.namespace_ + "/" + job.name); }
+
+  Dependencies deps_;
+};
+
+}  // namespace holdfast::controller

@@ -1,0 +1,291 @@
+#include "plugin/base/cluster_api.h"
+
+#include <condition_variable>
+#include <deque>
+#include <random>
+#include <utility>
+
+#include "client/cache/informer.h"
+#include "client/cache/list_query.h"
+#include "client/kube/connection.h"
+#include "core/json_view.h"
+#include "core/loop_thread.h"
+#include "core/thread_annotations.h"
+
+namespace holdfast::plugin {
+namespace {
+
+// kubectl's page. A smaller page costs a round trip more.
+constexpr int kPageSize = 500;
+constexpr std::chrono::seconds kLimit{60};
+constexpr std::size_t kMaxDeleted = 1000;
+
+// An object of any kind, whole.
+struct WholeObject : kube::Object {
+  std::shared_ptr<const Json> json;
+};
+
+kube::ObjectPtr decode_whole(const JsonView& view) {
+  auto object = std::make_shared<WholeObject>();
+  if (!kube::decode_meta(view, *object)) return nullptr;
+  Result<Json> json = parse_json(view.text());
+  if (!json.ok()) return nullptr;
+  object->json = std::make_shared<const Json>(std::move(*json));
+  return object;
+}
+
+const std::shared_ptr<const Json>& json_of(const kube::ObjectPtr& object) {
+  return static_cast<const WholeObject&>(*object).json;
+}
+
+kube::Kind kind_of(const Resource& resource, const Selector& selector) {
+  kube::Kind kind;
+  kind.name = kind.plural = resource.plural;
+  kind.group_path = resource.group_path;
+  kind.label_selector = selector.labels;
+  kind.field_selector = selector.fields;
+  kind.decode = decode_whole;
+  return kind;
+}
+
+Result<Json> as_json(const Result<JsonDocument>& answer) {
+  if (!answer.ok()) return answer.error();
+  return parse_json(answer->text());
+}
+
+kube::CallOptions options(const char* content_type = "application/json") {
+  kube::CallOptions options;
+  options.timeout = kLimit;
+  options.content_type = content_type;
+  return options;
+}
+
+}  // namespace
+
+struct ClusterApi::Cluster {
+  ~Cluster() {
+    thread.run([this] { connection.reset(); });
+  }
+
+  kube::Client& client() { return connection->client(); }
+
+  SeededRandom random{std::random_device{}()};
+  std::unique_ptr<kube::Connection> connection;  // made and ended on the loop
+  LoopThread thread;                             // ends first: no turn of the loop comes after it
+};
+
+class ClusterApi::ClusterMirror : public Mirror {
+ public:
+  ClusterMirror(Cluster& cluster, const kube::Kind& kind, const std::string& namespace_)
+      : cluster_(cluster), kind_(kind), namespace_name_(namespace_) {
+    cluster_.thread.run([&] {
+      std::vector<std::string> namespaces;
+      if (!namespace_.empty()) namespaces.push_back(namespace_);
+      informer_ = std::make_unique<cache::Informer>(
+          cache::Informer::Dependencies{cluster_.thread.loop(), cluster_.client(), cluster_.random,
+                                        Log()},
+          kind, namespaces);
+      informer_->on_change([this](const cache::Change& change) {
+        if (!change.after && change.before) {
+          deleted_.push_back(json_of(change.before));
+          if (deleted_.size() > kMaxDeleted) deleted_.pop_front();
+        }
+        note();
+      });
+      informer_->on_progress([this] {
+        if (informer_->synced() && !std::exchange(was_synced_, true)) note();
+      });
+      informer_->start();
+    });
+  }
+  ~ClusterMirror() override {
+    cluster_.thread.run([this] { informer_.reset(); });
+  }
+
+  bool wait(Duration at_most) override {
+    const auto limit = std::chrono::steady_clock::now() + at_most;
+    MutexLock lock(mutex_);
+    while (!is_changed_ && changed_.wait_until(mutex_, limit) == std::cv_status::no_timeout) {
+    }
+    return std::exchange(is_changed_, false);
+  }
+
+  std::vector<std::shared_ptr<const Json>> objects() override {
+    return cluster_.thread.run([this] {
+      std::vector<std::shared_ptr<const Json>> all;
+      informer_->store().for_each(
+          [&](const kube::ObjectPtr& object) { all.push_back(json_of(object)); });
+      return all;
+    });
+  }
+
+  std::vector<std::shared_ptr<const Json>> deleted() override {
+    return cluster_.thread.run([this] {
+      std::vector<std::shared_ptr<const Json>> all(deleted_.begin(), deleted_.end());
+      deleted_.clear();
+      return all;
+    });
+  }
+
+  std::string trouble() override {
+    return cluster_.thread.run([this] { return informer_->trouble(); });
+  }
+
+  std::optional<Error> look(Duration at_most) override {
+    kube::CallOptions limited = options();
+    limited.timeout = at_most;
+    const auto page = cluster_.thread.await<Result<kube::ListPage>>(
+        [&] { return cluster_.client().list(kind_, namespace_name_, "limit=1", limited); });
+    return page.ok() ? std::nullopt : std::optional(page.error());
+  }
+
+ private:
+  // A list changes many objects in one turn of the loop. The main thread reads after it.
+  void note() {
+    {
+      MutexLock lock(mutex_);
+      is_changed_ = was_synced_;
+    }
+    changed_.notify_one();
+  }
+
+  Cluster& cluster_;
+  const kube::Kind kind_;
+  const std::string namespace_name_;
+  std::unique_ptr<cache::Informer> informer_;        // loop only
+  bool was_synced_ = false;                          // loop only
+  std::deque<std::shared_ptr<const Json>> deleted_;  // loop only
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool is_changed_ HOLDFAST_GUARDED_BY(mutex_) = false;
+};
+
+ClusterApi::ClusterApi(std::string kubeconfig, std::string context,
+                       std::optional<kube::Login> login)
+    : kubeconfig_(std::move(kubeconfig)), context_(std::move(context)), login_(std::move(login)) {}
+
+ClusterApi::~ClusterApi() = default;
+
+Result<ClusterApi::Cluster*> ClusterApi::cluster() {
+  if (cluster_) return cluster_.get();
+  auto made = std::make_unique<Cluster>();
+  const Status connected = made->thread.run([&]() -> Status {
+    kube::ConnectOptions options;
+    options.kubeconfig = kubeconfig_;
+    options.context = context_;
+    options.login = login_;
+    options.user_agent = "kubectl-holdfast/" HOLDFAST_VERSION;
+    // No log: what goes wrong is in the answer's error, which becomes the one line that people
+    // read.
+    auto connection =
+        kube::Connection::connect({made->thread.loop(), made->random, Log(), {}}, options);
+    if (!connection.ok()) return connection.error();
+    made->connection = std::move(*connection);
+    return Unit{};
+  });
+  if (!connected.ok()) return connected.error();
+  cluster_ = std::move(made);
+  return cluster_.get();
+}
+
+Result<ClusterApi::Cluster*> ClusterApi::logged_in() {
+  const Result<Cluster*> cluster = this->cluster();
+  if (!cluster.ok()) return cluster.error();
+  const Status ready =
+      (*cluster)->thread.await<Status>([&] { return (*cluster)->connection->log_in(); });
+  if (!ready.ok()) return ready.error();
+  return *cluster;
+}
+
+Result<std::string> ClusterApi::context_namespace() {
+  const Result<Cluster*> cluster = this->cluster();
+  if (!cluster.ok()) return cluster.error();
+  return (*cluster)->connection->context_namespace();
+}
+
+Result<Json> ClusterApi::get(const Resource& resource, const std::string& namespace_,
+                             const std::string& name) {
+  const Result<Cluster*> cluster = logged_in();
+  if (!cluster.ok()) return cluster.error();
+  return as_json((*cluster)->thread.await<Result<JsonDocument>>([&] {
+    return (*cluster)->client().get(
+        kube::object_path(resource.group_path, resource.plural, namespace_, name), options());
+  }));
+}
+
+Result<std::vector<Json>> ClusterApi::list(const Resource& resource, const std::string& namespace_,
+                                           const Selector& selector) {
+  const Result<Cluster*> cluster = logged_in();
+  if (!cluster.ok()) return cluster.error();
+  const kube::Kind kind = kind_of(resource, selector);
+  std::vector<Json> all;
+  std::string token;
+  do {
+    const std::string query = cache::list_query(cache::Freshness::kConsistent, 0, token, kPageSize);
+    const auto page = (*cluster)->thread.await<Result<kube::ListPage>>(
+        [&] { return (*cluster)->client().list(kind, namespace_, query, options()); });
+    if (!page.ok()) return page.error();
+    for (const kube::ObjectPtr& item : page->items) all.push_back(*json_of(item));
+    token = page->continue_token;
+  } while (!token.empty());
+  return all;
+}
+
+Result<Json> ClusterApi::create(const Resource& resource, const std::string& namespace_,
+                                const Json& object, bool dry_run) {
+  const Result<Cluster*> cluster = logged_in();
+  if (!cluster.ok()) return cluster.error();
+  std::string path = kube::collection_path(resource.group_path, resource.plural, namespace_);
+  path += "?fieldManager=kubectl-holdfast&fieldValidation=Strict";
+  if (dry_run) path += "&dryRun=All";
+  return as_json((*cluster)->thread.await<Result<JsonDocument>>(
+      [&] { return (*cluster)->client().post(path, object.dump(), options()); }));
+}
+
+Result<Json> ClusterApi::patch(const Resource& resource, const std::string& namespace_,
+                               const std::string& name, const Json& merge_patch) {
+  const Result<Cluster*> cluster = logged_in();
+  if (!cluster.ok()) return cluster.error();
+  const std::string path =
+      kube::object_path(resource.group_path, resource.plural, namespace_, name) +
+      "?fieldManager=kubectl-holdfast";
+  return as_json((*cluster)->thread.await<Result<JsonDocument>>([&] {
+    return (*cluster)->client().patch(path, merge_patch.dump(),
+                                      options("application/merge-patch+json"));
+  }));
+}
+
+Result<std::string> ClusterApi::text(const std::string& path) {
+  const Result<Cluster*> cluster = logged_in();
+  if (!cluster.ok()) return cluster.error();
+  return (*cluster)->thread.await<Result<std::string>>(
+      [&] { return (*cluster)->client().get_text(path, options()); });
+}
+
+Result<std::unique_ptr<Mirror>> ClusterApi::mirror(const Resource& resource,
+                                                   const std::string& namespace_,
+                                                   const Selector& selector) {
+  const Result<Cluster*> cluster = logged_in();
+  if (!cluster.ok()) return cluster.error();
+  return std::unique_ptr<Mirror>(
+      std::make_unique<ClusterMirror>(**cluster, kind_of(resource, selector), namespace_));
+}
+
+void ClusterApi::end_login() {
+  if (!cluster_) return;
+  cluster_->thread.run([this] { cluster_->connection->end_login(); });
+}
+
+Time ClusterApi::now() {
+  if (cluster_) {
+    const auto known = cluster_->thread.run([this]() -> std::optional<Time> {
+      const ServerClock& clock = cluster_->client().server_clock();
+      if (!clock.known()) return std::nullopt;
+      return clock.now(cluster_->thread.loop().now());
+    });
+    if (known) return *known;
+  }
+  return std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now());
+}
+
+}  // namespace holdfast::plugin

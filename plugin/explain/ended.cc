@@ -1,0 +1,108 @@
+// The facts of a job that has ended: outcome, why, which attempt, what it said, how long, and how
+// to run the work again.
+#include "core/utf8.h"
+#include "plugin/explain/parts.h"
+#include "plugin/terminal/moments.h"
+#include "reconciler/index_set.h"
+
+namespace holdfast::plugin {
+namespace {
+
+using reconciler::AnyReason;
+using reconciler::IndexSet;
+
+constexpr Advice kSucceeded = {"all its runs have succeeded",
+                               "To run the same work again, as a new job:",
+                               {"kubectl holdfast retry {job} -n {ns}"}};
+
+const char* condition_type(const JobText& job) {
+  if (job.phase == "Failed") return "Failed";
+  return job.phase == "Cancelled" ? "Cancelled" : "Complete";
+}
+
+// The attempt that tells most of why the job ended so: the last one that ended badly.
+const EndText* deciding_end(const JobText& job) {
+  const EndText* stopped = nullptr;
+  for (auto end = job.history.rbegin(); end != job.history.rend(); ++end) {
+    if (job.phase == "Succeeded") return &*end;
+    if (end->outcome == "Succeeded") continue;
+    // What was stopped because of the outcome is not its cause.
+    if (end->outcome != "Cancelled" && end->outcome != "Suspended") return &*end;
+    if (!stopped) stopped = &*end;
+  }
+  return stopped;
+}
+
+// Unless the condition has said it already.
+void add_words_of(const Explaining& explaining, const EndText& end, Lines& lines) {
+  const std::string words = last_words(explaining, end);
+  const std::string in_one_line = clean_text(words, words.size());
+  const Json& condition = condition_of(explaining.facts.job, condition_type(explaining.job));
+  if (clean_at(condition, "message").find(in_one_line) != std::string::npos) return;
+  add_last_words(explaining, "It said", words, lines);
+}
+
+void add_duration(const Explaining& explaining, Lines& lines) {
+  const JobText& job = explaining.job;
+  if (!job.started || !job.completed) return;
+  add_fact(explaining, "Took",
+           span_text(*job.completed - *job.started) + ", from " +
+               clock_text(*job.started, explaining.now) + " to " +
+               clock_text(*job.completed, explaining.now) + " UTC; " +
+               plural(job.attempt, "attempt"),
+           lines);
+}
+
+void add_deletion(const Explaining& explaining, Lines& lines) {
+  const JobText& job = explaining.job;
+  const Json& ttl = at(at(explaining.facts.job, "spec"), "ttlSecondsAfterFinished");
+  if (!ttl.is_number_integer() || !job.completed) return;
+  const auto at_time = *job.completed + std::chrono::seconds(ttl.get<std::int64_t>());
+  add_fact(explaining, "Deleted",
+           moment_text(at_time, explaining.now) + ", by ttlSecondsAfterFinished", lines);
+}
+
+}  // namespace
+
+Lines ended_lines(const Explaining& explaining) {
+  const JobText& job = explaining.job;
+  const Json& condition = condition_of(explaining.facts.job, condition_type(job));
+  const std::string reason = clean_at(condition, "reason");
+  const bool succeeded = job.phase == "Succeeded";
+  const Advice& advice = succeeded ? kSucceeded : advice_on(AnyReason(reason));
+  Lines lines;
+  const bool by_policy = succeeded && reason == "SuccessPolicy";
+  add_fact(explaining, "What",
+           reason + ": " + (by_policy ? advice_on(AnyReason(reason)).means : advice.means), lines);
+  if (const std::string why = clean_at(condition, "message"); why != advice.means) {
+    add_fact(explaining, "Why", why, lines);
+  }
+  if (holds(explaining.facts.job, "Partial")) {
+    add_fact(explaining, "Partial",
+             clean_at(condition_of(explaining.facts.job, "Partial"), "message"), lines);
+  }
+  add_duration(explaining, lines);
+  const EndText* const end = deciding_end(job);
+  if (end && !job.many_runs()) {
+    add_fact(explaining, "Attempt", describe_end(explaining, *end), lines);
+    if (!succeeded) add_words_of(explaining, *end, lines);
+  }
+  add_runs(explaining, lines);
+  if (end && job.many_runs() && !succeeded) {
+    add_fact(explaining, "Last", describe_end(explaining, *end), lines);
+    add_words_of(explaining, *end, lines);
+  }
+  add_notifications(explaining, lines);
+  add_budgets(explaining, lines);
+  add_deletion(explaining, lines);
+  Gaps gaps = gaps_of(explaining, nullptr);
+  if (end) gaps["attempt"] = std::to_string(end->attempt);
+  if (const auto failed = IndexSet::parse(job.failed_indexes, IndexSet::kMost);
+      failed && !failed->empty()) {
+    gaps["index"] = std::to_string(*failed->next(0, IndexSet()));
+  }
+  add_advice(explaining, advice, gaps, lines);
+  return lines;
+}
+
+}  // namespace holdfast::plugin

@@ -1,0 +1,87 @@
+// The parts of the page of `explain`. Each returns whole lines, at most as wide as the page.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plugin/base/job_text.h"
+#include "plugin/explain/advice.h"
+#include "plugin/explain/explain.h"
+
+namespace holdfast::plugin {
+
+using Lines = std::vector<std::string>;
+
+// How much the page tells, so that it fits onto the screen.
+struct Detail {
+  std::size_t attempts = 10;
+  std::size_t stages = 17;
+  std::size_t text_lines = 5;  // of one fact
+};
+
+// What all parts know.
+struct Explaining {
+  const ExplainFacts& facts;
+  const JobText& job;
+  Time now;
+  const Page& page;
+  Detail detail;
+};
+
+// "  Why      text", and further lines of the text below it. No text: nothing.
+void add_fact(const Explaining& explaining, std::string_view label, std::string_view text,
+              Lines& lines);
+// The same with all of its lines.
+void add_whole_fact(const Explaining& explaining, std::string_view label, std::string_view text,
+                    Lines& lines);
+// What to do, and its commands: those that have all their names.
+void add_advice(const Explaining& explaining, const Advice& advice, const Gaps& gaps, Lines& lines);
+// The names of the job for commands. `run` is the run that the page is about; null: none.
+Gaps gaps_of(const Explaining& explaining, const RunText* run);
+
+// "Error, exit code 1, on node-2".
+std::string how_it_ended(const EndText& end);
+// What the attempt's program said at its end, from history, its pod or an Event; in lines. Empty:
+// unknown.
+std::string last_words(const Explaining& explaining, const EndText& end);
+// Such lines below `label`: the first, which says how it ended, and the last ones, which say why.
+void add_last_words(const Explaining& explaining, std::string_view label, std::string_view words,
+                    Lines& lines);
+// "attempt 3 of run 17 Failed 40s ago: Error, exit code 1, on node-2".
+std::string describe_end(const Explaining& explaining, const EndText& end);
+// "1,234".
+std::string count_text(std::int64_t count);
+std::string plural(std::int64_t count, std::string_view noun);
+
+// What its targets were not told, and why.
+void add_notifications(const Explaining& explaining, Lines& lines);
+// What the job has spent of its budgets.
+void add_budgets(const Explaining& explaining, Lines& lines);
+
+// The facts of a job that has not ended, and of one that has.
+Lines waiting_lines(const Explaining& explaining);
+Lines ended_lines(const Explaining& explaining);
+
+// Whether the operator acts. No text: it does, as far as anybody can see.
+struct OperatorText {
+  std::string text = {};
+  // The living replica that has the job: its pod, and the namespace of that; empty: nobody knows.
+  std::string replica = {};
+  std::string replica_namespace = {};
+};
+OperatorText judge_operator(const Explaining& explaining);
+
+// Where the job stands in its queue, and why the queue starts no further job.
+void add_queue(const Explaining& explaining, Lines& lines);
+// What the pool of its workers does.
+void add_pool(const Explaining& explaining, Lines& lines);
+
+// Sums up many runs; nothing for a job with one.
+void add_runs(const Explaining& explaining, Lines& lines);
+// One line for each stage; nothing for a job without stages.
+Lines stage_lines(const Explaining& explaining);
+// The drawing of the last attempts.
+Lines attempt_lines(const Explaining& explaining);
+
+}  // namespace holdfast::plugin

@@ -1,0 +1,168 @@
+// The facts of a job that has not ended: what, why, since when, what next, by when, and what to do.
+#include <algorithm>
+#include <charconv>
+
+#include "plugin/explain/parts.h"
+#include "plugin/terminal/cells.h"
+#include "plugin/terminal/moments.h"
+
+namespace holdfast::plugin {
+namespace {
+
+using reconciler::AnyReason;
+using reconciler::Reason;
+
+// In a job with many runs the words of one run begin with "run 17: ".
+std::optional<std::int64_t> run_named_in(std::string_view message) {
+  constexpr std::string_view kStart = "run ";
+  const std::size_t found = message.find(kStart);
+  // The stage's name may stand in front.
+  if (found == std::string_view::npos || (found > 0 && !message.substr(0, found).ends_with(": "))) {
+    return std::nullopt;
+  }
+  message.remove_prefix(found + kStart.size());
+  std::int64_t index = 0;
+  const auto [rest, error] =
+      std::from_chars(message.data(), message.data() + message.size(), index);
+  const bool ends = rest != message.data() + message.size() && *rest == ':';
+  return error == std::errc() && ends ? std::optional(index) : std::nullopt;
+}
+
+// The run that the page is about: the one in the words, else the only one, else the open run that
+// has been at it for longest.
+const RunText* run_in_question(const JobText& job) {
+  if (job.runs.empty()) return nullptr;
+  if (!job.many_runs()) return &job.runs.front();
+  if (const auto index = job.waiting ? run_named_in(job.waiting->message) : std::nullopt) {
+    const auto named = std::find_if(job.runs.begin(), job.runs.end(),
+                                    [&](const RunText& run) { return run.index == *index; });
+    if (named != job.runs.end()) return &*named;
+  }
+  const RunText* oldest = nullptr;
+  for (const RunText& run : job.runs) {
+    if (run.next_attempt || !run.start) continue;
+    if (!oldest || *run.start < *oldest->start) oldest = &run;
+  }
+  return oldest ? oldest : &job.runs.front();
+}
+
+void add_outcome(const Explaining& explaining, Lines& lines) {
+  const Json& job = explaining.facts.job;
+  for (const char* const type : {"FailureTarget", "SuccessCriteriaMet"}) {
+    const Json& condition = condition_of(job, type);
+    if (string_at(condition, "status") != "True") continue;
+    const bool fails = std::string_view(type) == "FailureTarget";
+    add_fact(explaining, "Outcome",
+             std::string(fails ? "decided: Failed, " : "decided: Succeeded, ") +
+                 clean_at(condition, "reason") + ": " + clean_at(condition, "message"),
+             lines);
+    return;
+  }
+  if (holds(job, "ResultReady")) {
+    add_fact(explaining, "Outcome", "decided: Succeeded. Its results can be used already.", lines);
+  }
+}
+
+// What needs a person may be another thing than what it waits for now.
+void add_stalled(const Explaining& explaining, Lines& lines) {
+  const Json& condition = condition_of(explaining.facts.job, "Stalled");
+  const auto& waiting = explaining.job.waiting;
+  const std::string reason = clean_at(condition, "reason");
+  if (!holds(explaining.facts.job, "Stalled") || (waiting && waiting->reason == reason)) return;
+  add_fact(explaining, "Stalled", reason + ": " + clean_at(condition, "message"), lines);
+}
+
+void add_by_when(const Explaining& explaining, const WaitingText& waiting, Lines& lines) {
+  if (!waiting.deadline) {
+    add_fact(explaining, "By", "no time limit: it waits until something happens", lines);
+    return;
+  }
+  add_fact(explaining, "By", moment_text(*waiting.deadline, explaining.now), lines);
+}
+
+// Why the last attempt failed is the next question of whoever reads that it has.
+void add_last_end(const Explaining& explaining, Lines& lines) {
+  const JobText& job = explaining.job;
+  if (job.history.empty()) return;
+  const EndText& last = job.history.back();
+  if (last.outcome == "Succeeded") return;
+  add_fact(explaining, "Last", describe_end(explaining, last), lines);
+  add_last_words(explaining, "", last_words(explaining, last), lines);
+}
+
+constexpr Advice kSlowReplica = {
+    "",
+    "Read the log of that replica, or wait: if it dies, another one takes the job.",
+    {"kubectl logs {pod} -n {ns} --tail=50"}};
+
+constexpr Advice kHeldQueue = {
+    "",
+    "Let the queue start jobs again, if nobody holds it for a reason.",
+    {"kubectl patch jq {queue} -n {ns} --type=merge -p '{\"spec\":{\"hold\":false}}'"}};
+
+const Advice& advice_of(const Explaining& explaining) {
+  const JobText& job = explaining.job;
+  if (!job.waiting) return advice_on(Reason::kOperatorAwaited);
+  const AnyReason reason(job.waiting->reason);
+  // No priority helps then.
+  if (reason == Reason::kQueued && bool_at(at(explaining.facts.queue, "spec"), "hold")) {
+    return kHeldQueue;
+  }
+  // How to correct the cause comes before how to wait less.
+  if (reason == Reason::kRetryBackoff && !job.history.empty()) {
+    const Advice& cause = advice_on(AnyReason(job.history.back().reason));
+    if (*cause.act != 0) return cause;
+  }
+  return advice_on(reason);
+}
+
+}  // namespace
+
+Lines waiting_lines(const Explaining& explaining) {
+  const JobText& job = explaining.job;
+  const OperatorText operator_text = judge_operator(explaining);
+  const RunText* const run = run_in_question(job);
+  Lines lines;
+  if (job.waiting) {
+    const WaitingText& waiting = *job.waiting;
+    const AnyReason reason(waiting.reason);
+    add_fact(explaining, "What", waiting.reason + ": " + advice_on(reason).means, lines);
+    if (waiting.message != advice_on(reason).means) {
+      add_fact(explaining, "Why", waiting.message, lines);
+    }
+    if (waiting.since) {
+      add_fact(explaining, "Since", moment_text(*waiting.since, explaining.now), lines);
+    }
+    add_fact(explaining, "Next", waiting.next_action, lines);
+    add_by_when(explaining, waiting, lines);
+  } else {
+    add_fact(explaining, "What", advice_on(Reason::kOperatorAwaited).means, lines);
+  }
+  const std::string& unseen = explaining.facts.operator_unseen;
+  add_fact(explaining, "Operator", operator_text.text.empty() ? unseen : operator_text.text, lines);
+  add_stalled(explaining, lines);
+  add_outcome(explaining, lines);
+  add_notifications(explaining, lines);
+  add_queue(explaining, lines);
+  add_pool(explaining, lines);
+  add_runs(explaining, lines);
+  if (!job.many_runs() && run && !run->progress.empty()) {
+    add_fact(explaining, "Progress", run->progress, lines);
+  }
+  const bool in_pause = job.waiting && !job.many_runs() && job.open_runs() == 0;
+  if (in_pause) add_last_end(explaining, lines);
+  add_budgets(explaining, lines);
+  Gaps gaps = gaps_of(explaining, run);
+  if (operator_text.text.empty()) {
+    add_advice(explaining, advice_of(explaining), gaps, lines);
+  } else if (operator_text.replica.empty()) {
+    add_advice(explaining, advice_on(Reason::kOperatorAwaited), gaps, lines);
+  } else {
+    gaps["pod"] = shell_word(operator_text.replica);
+    gaps["ns"] = shell_word(operator_text.replica_namespace);
+    add_advice(explaining, kSlowReplica, gaps, lines);
+  }
+  return lines;
+}
+
+}  // namespace holdfast::plugin
