@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "core/pause.h"
 #include "core/side_by_side.h"
 #include "operator/jobs/job_facts.h"
 #include "operator/jobs/lanes.h"

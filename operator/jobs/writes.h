@@ -7,7 +7,6 @@
 
 #include "client/controller/own_writes.h"
 #include "client/controller/writer.h"
-#include "core/pause.h"
 #include "operator/events/events.h"
 #include "reconciler/job/decide.h"
 #include "reconciler/types.h"
