@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/json.h"
 #include "core/json_time.h"
 
 namespace holdfast {
