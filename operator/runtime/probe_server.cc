@@ -57,9 +57,9 @@ struct Shared {
 };
 
 // One connection: read a head, answer, close. On the server's thread.
-class Session : public std::enable_shared_from_this<Session> {
+class ProbeConnection : public std::enable_shared_from_this<ProbeConnection> {
  public:
-  Session(const Shared& shared, tcp::socket socket, std::function<void(Session*)> on_close)
+  ProbeConnection(const Shared& shared, tcp::socket socket, std::function<void(ProbeConnection*)> on_close)
       : shared_(shared),
         stream_(std::move(socket)),
         timer_(stream_.get_executor()),
@@ -183,7 +183,7 @@ class Session : public std::enable_shared_from_this<Session> {
   beast_http::request_parser<beast_http::empty_body> parser_;
   std::optional<beast_http::response<beast_http::string_body>> response_;
   std::array<char, 4096> dropped_{};
-  std::function<void(Session*)> on_close_;
+  std::function<void(ProbeConnection*)> on_close_;
   bool is_head_ = false;
   bool closed_ = false;
 };
@@ -198,7 +198,7 @@ struct ProbeServer::State {
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
   asio::steady_timer pause{io};
-  std::list<std::shared_ptr<Session>> sessions;  // oldest first
+  std::list<std::shared_ptr<ProbeConnection>> sessions;  // oldest first
   std::thread thread;
   tcp::endpoint endpoint;
   bool stopping = false;  // the thread's
@@ -239,11 +239,11 @@ void ProbeServer::State::accept() {
 
 void ProbeServer::State::admit(tcp::socket socket) {
   if (sessions.size() >= shared.limits.connections) {
-    const std::shared_ptr<Session> oldest = sessions.front();
+    const std::shared_ptr<ProbeConnection> oldest = sessions.front();
     oldest->close();
   }
   const auto session =
-      std::make_shared<Session>(shared, std::move(socket), [this](Session* closed) {
+      std::make_shared<ProbeConnection>(shared, std::move(socket), [this](ProbeConnection* closed) {
         sessions.remove_if([closed](const auto& one) { return one.get() == closed; });
       });
   sessions.push_back(session);
@@ -297,7 +297,7 @@ void ProbeServer::stop() {
     state->acceptor.close(ignored);
     state->pause.cancel(ignored);
     while (!state->sessions.empty()) {
-      const std::shared_ptr<Session> session = state->sessions.front();
+      const std::shared_ptr<ProbeConnection> session = state->sessions.front();
       session->close();
     }
   });
