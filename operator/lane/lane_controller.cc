@@ -1,9 +1,6 @@
 #include "operator/lane/lane_controller.h"
 
-#include <algorithm>
-
-#include "operator/jobs/job_controller.h"
-#include "reconciler/names.h"
+#include "operator/jobs/pod_index.h"
 
 namespace holdfast::controller {
 namespace {

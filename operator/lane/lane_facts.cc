@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "operator/jobs/job_controller.h"
-#include "reconciler/names.h"
+#include "operator/jobs/pod_index.h"
+#include "reconciler/shards.h"
 
 namespace holdfast::controller {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "client/controller/own_writes.h"
 #include "operator/codecs/job_codec.h"
-#include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
 namespace holdfast::controller {
@@ -35,7 +35,7 @@ std::string durable_path(const std::string& ns, const std::string& name) {
 }  // namespace
 
 Task<Status> LaneRequests::perform(const lane::BatchJob& job, const lane::Decision& decision,
-                                   LaneMemoryPtr memory, Ownership::Claim claim) {
+                                   LaneMemoryPtr memory, Gate::Claim claim) {
   if (decision.look) {
     auto task = look(job, memory);
     co_return co_await task;
@@ -80,12 +80,10 @@ Task<Result<lane::BatchJob>> LaneRequests::whole(BatchJobPtr job) {
 }
 
 Task<Status> LaneRequests::write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
-                                        LaneMemoryPtr memory, Ownership::Claim claim) {
-  kube::CallOptions options;
-  options.answer_with_metadata = true;
-  if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
-  auto put = deps_.client.put(batch_path(job.namespace_, job.name) + "/status",
-                              batch_status_body(job, write.metadata, write.status), options);
+                                        LaneMemoryPtr memory, Gate::Claim claim) {
+  auto put = writer_.put(claim, batch_path(job.namespace_, job.name) + "/status",
+                         batch_status_body(job, write.metadata, write.status),
+                         {.answer_with_metadata = true});
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
   memory->last_write = deps_.loop.now();
@@ -95,13 +93,12 @@ Task<Status> LaneRequests::write_status(const lane::BatchJob& job, const lane::S
 
 Task<Status> LaneRequests::send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
                                 lane::Source source, Json fields, LaneMemory& memory,
-                                Ownership::Claim claim) {
+                                Gate::Claim claim) {
   kube::CallOptions options;
   options.answer_with_metadata = true;
   options.content_type = "application/json-patch+json";
-  if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
-  auto call = deps_.client.patch(durable_path(job.namespace_, name),
-                                 lane::patch_body(version, source, fields), options);
+  auto call = writer_.patch(claim, durable_path(job.namespace_, name),
+                            lane::patch_body(version, source, fields), options);
   const Result<JsonDocument> answer = co_await call;
   if (!answer) co_return answer.error();
   raise(memory.durable_version, *answer);
@@ -110,7 +107,7 @@ Task<Status> LaneRequests::send(const lane::BatchJob& job, std::string name, std
 }
 
 Task<Status> LaneRequests::patch(const lane::BatchJob& job, const lane::Patch& patch,
-                                 LaneMemoryPtr memory, Ownership::Claim claim) {
+                                 LaneMemoryPtr memory, Gate::Claim claim) {
   auto known = is_current(job);
   const Status current = co_await known;
   if (!current) co_return current.error();
@@ -143,13 +140,11 @@ Task<Status> LaneRequests::patch(const lane::BatchJob& job, const lane::Patch& p
 }
 
 Task<Status> LaneRequests::create(const lane::BatchJob& job, const lane::Creation& creation,
-                                  LaneMemoryPtr memory, Ownership::Claim claim) {
-  kube::CallOptions options;
-  options.answer_with_metadata = true;
-  if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
-  auto post = deps_.client.post(
+                                  LaneMemoryPtr memory, Gate::Claim claim) {
+  auto post = writer_.post(
+      claim,
       kube::collection_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_),
-      creation.body, options);
+      creation.body, {.answer_with_metadata = true});
   const Result<JsonDocument> answer = co_await post;
   memory->created.clear();
   if (answer) {
@@ -236,16 +231,14 @@ Task<Status> LaneRequests::is_current(const lane::BatchJob& job) {
   co_return make_error(ErrorCode::kConflict, "the Job has changed");
 }
 
-Task<Status> LaneRequests::delete_strays(const lane::BatchJob& job, Ownership::Claim claim) {
+Task<Status> LaneRequests::delete_strays(const lane::BatchJob& job, Gate::Claim claim) {
   for (const JobPtr& one : deps_.facts.owned(job.namespace_, job.uid)) {
     if (!lane::is_stray(job, one->job)) continue;
     auto known = is_current(job);
     const Status current = co_await known;
     if (!current) co_return current.error();
-    kube::CallOptions options;
-    if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
-    auto call = deps_.client.del(durable_path(one->namespace_, one->name),
-                                 preconditions(one->uid, one->version), options);
+    auto call = writer_.del(claim, durable_path(one->namespace_, one->name),
+                            preconditions(one->uid, one->version));
     const Result<JsonDocument> answer = co_await call;
     if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   }

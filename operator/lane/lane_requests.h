@@ -13,13 +13,13 @@
 #include <optional>
 #include <string>
 
+#include "client/controller/writer.h"
 #include "client/kube/client.h"
 #include "core/task.h"
 #include "lane/decide.h"
 #include "operator/events/events.h"
 #include "operator/lane/batch_job_codec.h"
 #include "operator/lane/lane_facts.h"
-#include "operator/membership/membership.h"
 
 namespace holdfast::controller {
 
@@ -44,32 +44,33 @@ class LaneRequests {
     Loop& loop;
     kube::Client& client;
     EventSink& events;
-    const Membership& membership;
+    const Gate& gate;
     const LaneFacts& facts;
     // Look at the Job with this key again.
     std::function<void(const std::string& key)> look_at;
   };
-  explicit LaneRequests(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+  explicit LaneRequests(Dependencies dependencies)
+      : deps_(std::move(dependencies)), writer_(deps_.client, deps_.gate) {}
 
   // The Job; of a long one the cache has only the name.
   Task<Result<lane::BatchJob>> whole(BatchJobPtr cached);
   // Pods of the recorded DurableJob have not ended. The cache may have none of them, because they
   // are of another shard than the Job.
   Task<Result<bool>> pods_left(std::string ns, std::string durable_uid);
-  Task<Status> delete_strays(const lane::BatchJob& job, Ownership::Claim claim);
+  Task<Status> delete_strays(const lane::BatchJob& job, Gate::Claim claim);
   Task<Status> perform(const lane::BatchJob& job, const lane::Decision& decision,
-                       LaneMemoryPtr memory, Ownership::Claim claim);
+                       LaneMemoryPtr memory, Gate::Claim claim);
 
  private:
   Task<Status> write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
-                            LaneMemoryPtr memory, Ownership::Claim claim);
+                            LaneMemoryPtr memory, Gate::Claim claim);
   Task<Status> patch(const lane::BatchJob& job, const lane::Patch& patch, LaneMemoryPtr memory,
-                     Ownership::Claim claim);
+                     Gate::Claim claim);
   // Sends these fields, and raises `version` to that of the answer.
   Task<Status> send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
-                    lane::Source source, Json fields, LaneMemory& memory, Ownership::Claim claim);
+                    lane::Source source, Json fields, LaneMemory& memory, Gate::Claim claim);
   Task<Status> create(const lane::BatchJob& job, const lane::Creation& creation,
-                      LaneMemoryPtr memory, Ownership::Claim claim);
+                      LaneMemoryPtr memory, Gate::Claim claim);
   Task<Status> is_current(const lane::BatchJob& job);
   Status await_watch(const lane::BatchJob& job, const JsonView& live, LaneMemory& memory);
   Task<Status> look(const lane::BatchJob& job, LaneMemoryPtr memory);
@@ -77,6 +78,7 @@ class LaneRequests {
   void look_again(const lane::BatchJob& job) { deps_.look_at(job.namespace_ + "/" + job.name); }
 
   Dependencies deps_;
+  Writer writer_;
 };
 
 }  // namespace holdfast::controller

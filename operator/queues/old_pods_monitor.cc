@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "operator/jobs/job_controller.h"
+#include "operator/jobs/pod_index.h"
 
 namespace holdfast::controller {
 namespace {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "operator/jobs/job_controller.h"
-#include "operator/jobs/writes.h"
+#include "client/controller/own_writes.h"
 #include "reconciler/names.h"
 #include "reconciler/queue/admission.h"
 
@@ -25,6 +24,7 @@ QueueController::QueueController(Dependencies deps)
       telemetry_(deps.telemetry),
       membership_(deps.membership),
       pod_shards_(deps.pod_shards),
+      writer_(client_, membership_),
       look_at_(std::move(deps.look_at)),
       proof_(loop_, client_, *deps.jobs, *deps.pods, deps.log, [this] { on_progress(); }),
       old_pods_({loop_, client_.server_clock(), deps.jobs, deps.pods, membership_, pod_shards_,
@@ -39,7 +39,7 @@ void QueueController::on_progress() {
   state_.on_progress();
   for (auto key = behind_.begin(); key != behind_.end();) {
     const QueueBook* const book = state_.find(*key);
-    if (book && !proof_.is_new(namespace_of(*key), *book)) {
+    if (book && !proof_.is_new(kube::namespace_of(*key), *book)) {
       ++key;
       continue;
     }
@@ -72,7 +72,7 @@ reconciler::QueueView QueueController::view(const CachedQueue& queue, QueueBook&
 }
 
 Task<ReconcileResult> QueueController::reconcile(std::string key) {
-  const std::string ns = namespace_of(key);
+  const std::string ns = kube::namespace_of(key);
   const auto claim = membership_.claim(ns);
   const QueuePtr queue = state_.queue(key);
   if (!claim || !queue) {
@@ -128,22 +128,19 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
 }
 
 Task<Status> QueueController::write(QueuePtr queue, std::uint64_t version,
-                                    reconciler::QueueStatus status, Ownership::Claim claim,
+                                    reconciler::QueueStatus status, Gate::Claim claim,
                                     std::uint64_t& written) {
-  kube::CallOptions options;
   const std::string path =
       kube::object_path(reconciler::kJobGroupPath, kQueuePlural, queue->namespace_, queue->name);
   SharedTexts texts = queue->texts.value_or(SharedTexts{});
   if (!queue->texts) {
-    auto get = client_.get(path, options);
+    auto get = client_.get(path);
     const Result<JsonDocument> live = co_await get;
     if (!live) co_return live.error();
     texts = decode_queue_texts(*live);
   }
-  if (auto error = membership_.may_write(claim, options)) co_return *error;
-  options.answer_with_metadata = true;
-  auto put =
-      client_.put(path + "/status", queue_status_body(*queue, version, texts, status), options);
+  auto put = writer_.put(claim, path + "/status", queue_status_body(*queue, version, texts, status),
+                         {.answer_with_metadata = true});
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
   raise(written, *answer);

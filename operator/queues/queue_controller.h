@@ -20,6 +20,7 @@
 #include "client/cache/view.h"
 #include "client/controller/controller.h"
 #include "client/controller/reconcile_pool.h"
+#include "client/controller/writer.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"
@@ -76,7 +77,7 @@ class QueueController : public Controller {
   reconciler::QueueView view(const CachedQueue& queue, QueueBook& book, const std::string& self,
                              std::uint64_t& version);
   Task<Status> write(QueuePtr queue, std::uint64_t version, reconciler::QueueStatus status,
-                     Ownership::Claim claim, std::uint64_t& written);
+                     Gate::Claim claim, std::uint64_t& written);
   void look_at_admitted(const CachedQueue& queue, QueueBook& book);
   void report_admitted(const CachedQueue& queue, QueueBook& book,
                        const std::vector<std::string>& uids);
@@ -88,6 +89,7 @@ class QueueController : public Controller {
   Telemetry& telemetry_;
   Membership& membership_;
   const PodShards& pod_shards_;
+  Writer writer_;
   std::function<void(const std::string& key, Priority priority)> look_at_;
   CacheProof proof_;
   OldPodsMonitor old_pods_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reconciler/job/edges.h"
+#include "reconciler/job/judge.h"
 #include "reconciler/job/status_limits.h"
 #include "reconciler/outage.h"
 #include "reconciler/run/authorship.h"
