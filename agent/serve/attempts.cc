@@ -94,8 +94,7 @@ void Attempts::looked(SteadyTime now, const AttemptId& id, const JobReading& rea
   // The renewal that it needs is late. Afterwards the job is looked at again.
   if (now >= begin_before) return give_slot_back(one);
   one.state = State::kRuns;
-  one.progress_deadline = reading.progress_deadline;
-  one.last_progress = now;
+  one.reports.begins(now, reading.progress_deadline);
   orders.starts.push_back({one.slot, one.id, begin_before});
 }
 
@@ -140,8 +139,8 @@ void Attempts::plan(SteadyTime now, std::optional<SteadyTime> begin_before, Slot
     if (one.state == State::kLooks) wake(one.look_sent + request_limit(settings_.duration));
     if (one.state == State::kRuns && one.asked) wake(kill_at(one));
     if (one.state == State::kDies) {
-      wake(one.kill_again);
-      if (!one.stuck) wake(one.killed + kStuckAfter);
+      wake(one.rounds.due());
+      if (!one.stuck) wake(*one.rounds.began() + kStuckAfter);
     }
   }
 }
@@ -233,8 +232,7 @@ void Attempts::missed(SteadyTime now, int slot, SlotOrders& orders) {
 void Attempts::die(SteadyTime now, One& one, AnswerKind kind, SlotOrders& orders) {
   one.state = State::kDies;
   one.kind = kind;
-  one.killed = now;
-  one.kill_again = now + kKillAgain;
+  one.rounds.round(now);
   orders.kill.push_back(one.slot);
 }
 
@@ -270,11 +268,11 @@ void Attempts::check_deadlines(SteadyTime now, SlotOrders& orders) {
       die(now, one, AnswerKind::kStopped, orders);
     }
     if (one.state != State::kDies) continue;
-    if (now >= one.kill_again) {
-      one.kill_again = now + (now - one.killed < kOftenFor ? kKillAgain : kThenEvery);
+    if (now >= one.rounds.due()) {
+      one.rounds.round(now, one.rounds.last(now, kOftenFor) ? kThenEvery : kKillAgain);
       orders.kill.push_back(one.slot);
     }
-    if (!one.stuck && now - one.killed >= kStuckAfter) {
+    if (!one.stuck && one.rounds.last(now, kStuckAfter)) {
       one.stuck = true;
       orders.say.push_back("processes of " + name_of(one.id, one.job_name) + " do not die");
     }
@@ -296,35 +294,26 @@ bool Attempts::all_stuck() const {
 // -- reports -----------------------------------------------------------------------------------
 
 void Attempts::progressed(SteadyTime now, int slot, std::string message) {
-  One* const one = in_slot(slot);
-  if (!one) return;
-  ++one->mark;
-  one->message = std::move(message);
-  one->last_progress = now;
-  one->told_overdue = false;
+  if (One* const one = in_slot(slot)) one->reports.progressed(now, std::move(message));
 }
 
 void Attempts::checkpointed(int slot, std::int64_t number, std::string text) {
-  One* const one = in_slot(slot);
-  if (!one) return;
-  one->checkpoint = number;
-  one->checkpoint_text = std::move(text);
+  if (One* const one = in_slot(slot)) one->reports.checkpointed(number, std::move(text));
 }
 
 std::vector<holdfast::Answer> Attempts::answers(SteadyTime now) {
   std::vector<holdfast::Answer> answers;
   for (One& one : all_) {
     if (one.gone || one.state == State::kWaits || one.state == State::kLooks) continue;
-    one.sent_checkpoint = one.checkpoint;
-    one.sent_text = one.checkpoint_text;
+    one.reports.sent();
     holdfast::Answer& answer = answers.emplace_back();
     answer.id = one.id;
-    answer.mark = one.mark;
-    answer.message = one.message;
-    answer.checkpoint = one.checkpoint_text;
+    answer.mark = one.reports.mark();
+    answer.message = one.reports.message();
+    answer.checkpoint = one.reports.checkpoint();
     if (one.state == State::kOver) answer.kind = one.kind;
     if (answer.kind == AnswerKind::kRunning) {
-      answer.age_seconds = floor<seconds>(now - one.last_progress).count();
+      answer.age_seconds = floor<seconds>(one.reports.age(now)).count();
     }
     if (answer.kind == AnswerKind::kEnded) {
       answer.exit_code = one.exit_code;
@@ -343,15 +332,9 @@ void Attempts::told(const WorkerReport& report, SlotOrders& orders) {
     One& one = *found;
     // A later report may have had no more room for it.
     one.told = one.state == State::kOver && answer.kind == one.kind;
-    one.told_mark = std::max(one.told_mark, answer.mark);
-    if (one.progress_deadline && answer.mark == one.mark &&
-        seconds(answer.age_seconds) >= floor<seconds>(*one.progress_deadline)) {
-      one.told_overdue = true;
-    }
-    if (one.alive() && one.sent_checkpoint > one.kept && answer.checkpoint == one.sent_text) {
-      one.kept = one.sent_checkpoint;
-      orders.kept.push_back({one.slot, one.kept});
-    }
+    one.reports.has(answer.mark, seconds(answer.age_seconds));
+    if (!one.alive() || answer.checkpoint != one.reports.sent_checkpoint()) continue;
+    if (const auto kept = one.reports.keep()) orders.kept.push_back({one.slot, *kept});
   }
 }
 
@@ -359,15 +342,7 @@ SteadyTime Attempts::report_due(SteadyTime renewed) const {
   SteadyTime due = SteadyTime::max();
   for (const One& one : all_) {
     if (one.state != State::kRuns || one.gone) continue;
-    if (one.mark > one.told_mark) {
-      due = std::min(due, renewed + progress_pause(settings_.duration));
-    }
-    if (one.checkpoint > one.kept) {
-      due = std::min(due, renewed + checkpoint_pause(settings_.duration));
-    }
-    if (one.progress_deadline && !one.told_overdue) {
-      due = std::min(due, one.last_progress + *one.progress_deadline);
-    }
+    due = std::min(due, one.reports.due(renewed, settings_.duration));
   }
   return due;
 }

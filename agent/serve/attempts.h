@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/base/command_reports.h"
+#include "agent/base/kill_rounds.h"
 #include "agent/serve/slot_orders.h"
 #include "agent/wire/readings.h"
 #include "core/random.h"
@@ -96,25 +98,13 @@ class Attempts {
     bool reads_message = false;
     // The end. Before kOver the kind is the one that it will be.
     std::optional<SteadyTime> asked;  // to end
-    SteadyTime killed{};              // the first SIGKILL
-    SteadyTime kill_again{};
+    KillRounds rounds;
     bool stuck = false;
     AnswerKind kind = AnswerKind::kRunning;
     int exit_code = 0;
     std::string result;
     bool told = false;  // the API server's last report has the answer
-    // Progress.
-    std::optional<Duration> progress_deadline;
-    std::int64_t mark = 0;
-    std::int64_t told_mark = 0;
-    std::string message;
-    SteadyTime last_progress{};
-    bool told_overdue = false;
-    std::int64_t checkpoint = 0;  // the number of the last one; zero: none
-    std::string checkpoint_text;
-    std::int64_t sent_checkpoint = 0;  // with the last renewal
-    std::string sent_text;
-    std::int64_t kept = 0;
+    CommandReports reports;
 
     bool alive() const { return state == State::kRuns || state == State::kDies; }
   };

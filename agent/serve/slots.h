@@ -8,8 +8,7 @@
 //   ... the watch has an event:       orders = slots.watched(now, reading);
 //   ... the API server has answered:  orders = slots.work_answered(now, reading);
 //
-// The rules. D is the worker Lease's duration; times count from the moment when the last
-// acknowledged renewal was SENT.
+// The rules, with those of agent/base/lease_keeper.h. D is the worker Lease's duration.
 // - Before the first renewal the agent reads the worker Lease. With the mark of another process or
 //   another holder, this process never serves. It ends.
 // - An attempt begins at most once, within 2/3 D, after a live look at its job. It does not begin
@@ -19,23 +18,17 @@
 //   long the outage is. It begins nothing before the next renewal.
 // - The agent fences itself at once if the worker Lease is refused, gone, or somebody else's. It
 //   does the same if the work Lease is gone or made again. Then everything is dead within D/6.
-// - The seq of the work Lease never falls, and each seq has one text. Otherwise the agent fences
-//   itself at once. Somebody has changed the Lease, or the cluster's data were set back.
+// - The agent fences itself at once if the work Lease was set back (agent/serve/work_seen.h).
 // - Nothing undoes a fence.
-// - A renewal goes out each third of D, and at once if an attempt is over. On a busy worker it
-// waits
+// - A renewal goes out each third of D, and at once if an attempt is over. On a busy worker it waits
 //   25 ms after the last one for each other attempt, so that ends share it. Its answers go into
 //   each report until their entries are gone. A start, progress and a checkpoint wait for it a
 //   little.
 // - A renewal never echoes what was read before the last one was sent, or only if that is younger
 //   than a second (D/30 of a short Lease). If the watch was quiet, the work Lease is read first.
 // - A version of the work Lease that is not understood changes nothing, and is not echoed.
-// - The pod's end is its grace after SIGTERM, or after the mark of the work Lease that has the
-//   grace, whichever comes first. Without such a mark the agent assumes the pod's own grace, 30 s
-//   at most, and waits up to 2 s for the mark. A mark corrects what was assumed.
-// - One second before that end all commands are killed, so that the last report still goes out.
-//   They are asked to end stop_grace before that, or at once if less time is left. Their answer is
-//   `stopped`. The agent ends as soon as all entries are gone, and at the pod's end.
+// - Before the pod ends (agent/serve/pod_grace.h) all commands end. Their answer is `stopped`. The
+//   agent ends as soon as all entries are gone, and at the pod's end.
 // - If processes cannot be killed, the worker drains. When only they are left, it ends, and the
 //   kernel kills them. Their attempts have no answer: they are lost.
 // - Every call checks the deadlines first, so they come first after a pause of any length.
@@ -45,8 +38,12 @@
 #include <optional>
 #include <string>
 
+#include "agent/base/kill_rounds.h"
+#include "agent/base/lease_keeper.h"
 #include "agent/serve/attempts.h"
+#include "agent/serve/pod_grace.h"
 #include "agent/serve/slot_orders.h"
+#include "agent/serve/work_seen.h"
 #include "agent/wire/readings.h"
 #include "core/random.h"
 #include "core/time.h"
@@ -106,13 +103,13 @@ class Slots {
   Phase phase() const { return phase_; }
   bool draining() const { return draining_; }
   // When the last acknowledged renewal was sent; none before the first.
-  std::optional<SteadyTime> renewed() const { return renewed_; }
+  std::optional<SteadyTime> renewed() const { return lease_.renewed(); }
 
  private:
-  enum class Request { kGetWork, kGetWorker, kPut };
-  struct Pending {
-    Request request = Request::kGetWork;
-    SteadyTime sent{};
+  enum class Wants { kWork, kWorker, kRenewal };
+  // The request in progress.
+  struct Request {
+    Wants wants = Wants::kWork;
     std::int64_t news = 0;
     bool draining = false;
   };
@@ -121,30 +118,20 @@ class Slots {
   SlotOrders step(SteadyTime now, Event event);
   void check_deadlines(SteadyTime now);
   void check_grace(SteadyTime now);
-  void pod_ends(SteadyTime now);
   void plan(SteadyTime now);
   void plan_end();
   void plan_request(SteadyTime now);
-  SteadyTime request_due() const;
-  bool heard_lately(SteadyTime now) const;
+  SteadyTime report_wanted() const;
   void wake(SteadyTime when);
-  SteadyTime begin_before() const;
-  void learn_grace(SteadyTime now, Duration grace);
-  SteadyTime pod_end() const;
-  SteadyTime kill_by() const;
-  SteadyTime stop_at() const;
 
   // `asked`: when it was asked for; none: the watch has it.
   void read_work(SteadyTime now, const WorkReading& reading, std::optional<SteadyTime> asked);
-  bool is_set_back(const Work& work, std::optional<SteadyTime> asked) const;
   void work_is_gone(SteadyTime now, const std::string& why);
   void worker_is_gone(SteadyTime now, const std::string& why);
-  void renewed(const Pending& request);
+  void acknowledged(SteadyTime sent);
   // Why the worker Lease is not this process'; empty: it is.
   std::string lost(const WorkerReading& reading) const;
   void failed(SteadyTime now, const std::string& why, std::optional<Duration> asked = std::nullopt);
-  void put_off(SteadyTime now, Duration asked);
-  void conflict(SteadyTime now);
   void drain(const std::string& why);
   void fence(SteadyTime now, SteadyTime kill_at, std::string why);
   void finish(int exit_code, std::string fenced = "");
@@ -152,44 +139,26 @@ class Slots {
 
   // Constant after construction.
   const SlotSettings settings_;
-  Random& random_;
 
   SlotOrders orders_;
   Phase phase_ = Phase::kStarting;
   Attempts attempts_;
 
-  std::optional<Pending> pending_;
-  std::optional<SteadyTime> renewed_;
-  bool may_renew_ = false;   // the worker Lease was read since the last conflict, and is ours
-  SteadyTime not_before_{};  // no request before this time
-  SteadyTime next_renewal_{};
-  int conflicts_ = 0;           // in a row
-  std::int64_t told_news_ = 0;  // in an acknowledged renewal
-  std::string last_failure_;
-
   // The two Leases. Their UIDs are fixed once a renewal has named them.
-  bool named_ = false;
+  LeaseKeeper lease_;  // the worker Lease
   std::string worker_uid_;
-  std::string work_uid_;
-  std::int64_t seq_ = -1;  // that was applied
-  std::string words_;      // the same version's
-  SteadyTime applied_{};   // when
-  // When the work Lease was asked for that was read last, or its event came.
-  std::optional<SteadyTime> heard_;
-  std::string not_understood_;  // why the last version was not
+  WorkSeen work_;
+  bool named_ = false;
+  Request request_;
+  std::int64_t told_news_ = 0;  // in an acknowledged renewal
 
   bool draining_ = false;
   bool told_draining_ = false;  // in an acknowledged renewal
-  std::optional<SteadyTime> told_to_end_;
-  std::optional<SteadyTime> ending_;    // SIGTERM, or the first mark with the pod's end
-  std::optional<Duration> told_grace_;  // the last mark's
-  std::optional<SteadyTime> told_end_;  // what that means
-  bool stopping_ = false;               // all commands, as the pod ends
+  PodGrace pod_;
+  bool stopping_ = false;  // all commands, as the pod ends
 
   std::string fenced_why_;
-  SteadyTime kill_at_{};
-  SteadyTime kill_again_{};
-  std::optional<SteadyTime> killed_;  // the first SIGKILL
+  KillRounds rounds_;
 };
 
 }  // namespace holdfast::agent
