@@ -1,6 +1,8 @@
 // The caches that the controller of pools reads, and whether they are as new as it needs. Loop only.
 #pragma once
 
+#include <string>
+
 #include "client/cache/reach.h"
 #include "client/cache/view.h"
 #include "operator/codecs/job_codec.h"
@@ -16,6 +18,11 @@ struct PoolCaches {
   cache::View<CachedPool> pools;
   cache::View<CachedWorkerPod> pods;
   cache::View<CachedWorkerLease> leases;
+
+  // All that workers and jobs are made from has been listed.
+  bool are_read(const std::string& ns) const {
+    return pods->version(ns) > 0 && leases->version(ns) > 0 && jobs->version(ns) > 0;
+  }
 };
 
 struct PoolReaches {

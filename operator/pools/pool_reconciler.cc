@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "client/controller/own_writes.h"
+#include "core/json.h"
 #include "core/side_by_side.h"
 #include "operator/jobs/writes.h"
 #include "operator/pools/worker_facts.h"
@@ -78,9 +80,7 @@ Task<ReconcileResult> PoolReconciler::reconcile(std::string key) {
     co_return result;
   }
   // Before the first lists are there, all workers would be missing.
-  const PoolCaches& caches = deps_.caches;
-  if (!(caches.pods->version(ns) > 0 && caches.leases->version(ns) > 0 &&
-        caches.jobs->version(ns) > 0)) {
+  if (!deps_.caches.are_read(ns)) {
     wake_in(result, kUnreadPause);
     co_return result;
   }

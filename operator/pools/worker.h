@@ -52,23 +52,26 @@ struct Worker {
   // Of both Leases, for at_place(). `read_after` is not set.
   reconciler::WorkerView view;
 
+  // What it shall do.
   struct Duty {
     bool takes = false;    // new attempts
-    bool drains = false;   // the plan of its pool wants that
+    bool drains = false;   // it gets no attempt any more: the plan of its pool wants that
     bool marking = false;  // the write that says so is on its way, or its answer was lost
   };
   Duty duty;
 
+  // The time without an attempt, see idle_for().
   struct Rest {
-    std::optional<SteadyTime> since;  // without an attempt, as this process has seen it
+    std::optional<SteadyTime> since;  // as this process has seen it
     bool seen_otherwise = false;      // this process has seen it busy, or not live
   };
   Rest rest;
 
+  // When this process last did or saw this. None: it has not.
   struct Moments {
-    std::optional<SteadyTime> work_written;
-    std::optional<SteadyTime> revoke_written;
-    std::optional<SteadyTime> cut_off_seen;
+    std::optional<SteadyTime> work_written;    // its work Lease
+    std::optional<SteadyTime> revoke_written;  // its worker Lease, to revoke it
+    std::optional<SteadyTime> cut_off_seen;    // the worker Lease was cut off first
   };
   Moments moments;
 

@@ -134,13 +134,13 @@ Task<Status> WorkerReconciler::take_step(WorkerPtr worker, reconciler::WorkerDec
     case WorkerStep::kCutOff:
       break;
   }
-  auto task = end(worker, std::move(decision), claim);
+  auto task = revoke_or_cut_off(worker, std::move(decision), claim);
   co_return co_await task;
 }
 
-// Revokes it, or cuts it off.
-Task<Status> WorkerReconciler::end(WorkerPtr worker, reconciler::WorkerDecision decision,
-                                   Ownership::Claim claim) {
+Task<Status> WorkerReconciler::revoke_or_cut_off(WorkerPtr worker,
+                                                 reconciler::WorkerDecision decision,
+                                                 Ownership::Claim claim) {
   using reconciler::WorkerStep;
   const auto pool = deps_.caches.pools.get(worker->pool_key());
   const WorkerLeasePtr lease = worker->lease.get();

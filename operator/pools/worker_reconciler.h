@@ -39,7 +39,8 @@ class WorkerReconciler {
  private:
   Task<Status> take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
                          Ownership::Claim claim);
-  Task<Status> end(WorkerPtr worker, reconciler::WorkerDecision decision, Ownership::Claim claim);
+  Task<Status> revoke_or_cut_off(WorkerPtr worker, reconciler::WorkerDecision decision,
+                                 Ownership::Claim claim);
   Task<Status> make_lease(WorkerPtr worker, bool is_work, std::string body, Ownership::Claim claim);
   Task<Status> put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
                          Ownership::Claim claim);

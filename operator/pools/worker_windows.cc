@@ -8,7 +8,7 @@ void WorkerWindows::keep(WindowKeeper& keeper) const {
   // No date says whether an echo is late.
   const auto live = [all = *this](const auto& key, Duration) { return all.revoked(key); };
   times.keep_windows(
-      keeper, [&loop = loop] { return loop.now(); },
+      keeper, [all = *this] { return all.loop.now(); },
       {[all = *this](const auto& key, Duration silent) { return all.silent(key, silent); }, live,
        live, [all = *this](const auto& key, Duration) { return all.missing(key); }});
 }

@@ -60,19 +60,14 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                          [this](const controller::CachedJob& job, const reconciler::Run& run) {
                            return pool_controller_.places().at(job, run).left;
                          }}),
-      pool_controller_(
-          {loop_,
-           deps.client,
-           log_,
-           deps.telemetry,
-           deps.events,
-           {caches_.jobs, caches_.worker_pools, caches_.worker_pods, caches_.worker_leases},
-           observed_.windows,
-           membership_,
-           [this](const std::string& key, controller::Priority priority) {
-             job_controller_.queue().add(key, priority);
-           }},
-          {config.namespaces, config.jobs.agent_image}),
+      pool_controller_({loop_, deps.client, log_, deps.telemetry, deps.events,
+                        controller::PoolCaches{caches_.jobs, caches_.worker_pools,
+                                               caches_.worker_pods, caches_.worker_leases},
+                        observed_.windows, membership_,
+                        [this](const std::string& key, controller::Priority priority) {
+                          job_controller_.queue().add(key, priority);
+                        }},
+                       {config.namespaces, config.jobs.agent_image}),
       notifier_({loop_, deps.random, log_, deps.client.server_clock(), deps.telemetry,
                  [this](const std::string& key) { return membership_.holds(key); },
                  [this](const std::string& key) {

@@ -1,4 +1,4 @@
-holdfast_test(worker_pools_test SOURCES pools/pool_book_test.cc pools/pool_codec_test.cc pools/slot_line_test.cc pools/worker_facts_test.cc pools/worker_leases_test.cc pools/worker_pod_test.cc pools/worker_times_test.cc LIBRARIES holdfast_pools)
+holdfast_test(worker_pools_test SOURCES pools/newest_test.cc pools/pool_book_test.cc pools/pool_codec_test.cc pools/slot_line_test.cc pools/worker_facts_test.cc pools/worker_leases_test.cc pools/worker_pod_test.cc pools/worker_times_test.cc LIBRARIES holdfast_pools)
 
 # A whole operator over a simulated API server.
 add_library(operator_world STATIC pools/operator_world.cc)

@@ -27,12 +27,15 @@ struct WorkerFactsTest : ::testing::Test {
     pod->owner_uid = pool.uid;
   }
   WorkerFacts facts(PodIs pod_is = PodIs::kThere, bool there_is_a_pool = true) {
+    return worker_facts(worker(), there_is_a_pool ? &pool : nullptr, pod_is);
+  }
+  Worker worker() {
     Worker worker;
     worker.lease.show(lease, /*is_own=*/false);
     worker.work.show(work, /*is_own=*/false);
     worker.pod.show(pod, /*is_own=*/false);
     worker.pod_history.agent_duration = agent_duration;
-    return worker_facts(worker, there_is_a_pool ? &pool : nullptr, pod_is);
+    return worker;
   }
 
   CachedPool pool = a_pool();
@@ -104,6 +107,92 @@ TEST_F(WorkerFactsTest, ItsPodSaysWhetherTheKernelKilledItForItsMemory) {
   EXPECT_FALSE(facts().out_of_memory);
   pod->worker.out_of_memory = true;
   EXPECT_TRUE(facts().out_of_memory);
+}
+
+TEST_F(WorkerFactsTest, AWorkerTakesAttemptsWhileItLivesAndNothingWantsItToGo) {
+  work = std::make_shared<CachedWorkerLease>();
+  EXPECT_TRUE(may_take(worker(), &pool));
+  EXPECT_FALSE(may_take(worker(), nullptr));
+  Worker drains = worker();
+  drains.duty.drains = true;
+  EXPECT_FALSE(may_take(drains, &pool));
+  Worker goes = worker();
+  goes.removal.accepted = true;
+  EXPECT_FALSE(may_take(goes, &pool));
+  pod->worker.deleting = true;
+  EXPECT_FALSE(may_take(worker(), &pool)) << "somebody else deletes its pod";
+  pod->worker.deleting = false;
+  pool.uid = "pool-2";
+  EXPECT_FALSE(may_take(worker(), &pool)) << "it is of another pool of that name";
+  pool.uid = pod->owner_uid;
+  work->work.draining = true;
+  EXPECT_FALSE(may_take(worker(), &pool));
+  work = nullptr;
+  EXPECT_FALSE(may_take(worker(), &pool)) << "it cannot be told what to run";
+}
+
+TEST_F(WorkerFactsTest, AWorkerWhoseLeasesCannotBeReadMayHaveAnAttempt) {
+  const auto attempts = [&](const WorkerSlots& slots) {
+    return planned_worker(worker(), slots, SteadyTime{}, Time{}).attempts;
+  };
+  WorkerSlots slots;
+  EXPECT_EQ(attempts(slots), 0) << "without a work Lease it has begun nothing";
+  work = std::make_shared<CachedWorkerLease>();
+  EXPECT_EQ(attempts(slots), 0);
+  work->error = "no JSON";
+  EXPECT_EQ(attempts(slots), 1);
+  slots.entries = {{"job", 0, 1}, {"job", 1, 2}};
+  EXPECT_EQ(attempts(slots), 2);
+}
+
+TEST_F(WorkerFactsTest, ThePlanCountsOurOwnDeletionOfAPod) {
+  Worker goes = worker();
+  goes.removal.accepted = true;
+  EXPECT_TRUE(planned_worker(goes, {}, SteadyTime{}, Time{}).pod.deleting);
+  goes.removal = {.accepted = false, .failures = 1};
+  const reconciler::PoolWorker planned = planned_worker(goes, {}, SteadyTime{}, Time{});
+  EXPECT_TRUE(planned.stays);
+  EXPECT_FALSE(planned.pod.deleting);
+}
+
+struct RecordSaysTest : ::testing::Test {
+  RecordSaysTest() {
+    job.status.phase = reconciler::Phase::kRunning;
+    job.status.attempt = 3;
+    reconciler::Run run;
+    run.index = 1;
+    run.attempt = 3;
+    run.worker_uid = "lease";
+    job.status.runs.push_back(run);
+  }
+  reconciler::RecordSays says(std::int64_t index, std::int64_t attempt) const {
+    return record_says(job, {"job", index, attempt}, "lease");
+  }
+  reconciler::Job job;
+};
+
+TEST_F(RecordSaysTest, OnlyTheOpenAttemptThatNamesTheWorkerRunsThere) {
+  using reconciler::RecordSays;
+  EXPECT_EQ(says(1, 3), RecordSays::kRun);
+  EXPECT_EQ(says(1, 2), RecordSays::kOver) << "a later attempt is on record";
+  EXPECT_EQ(says(0, 3), RecordSays::kOver) << "its run is over";
+  EXPECT_EQ(record_says(job, {"job", 1, 3}, "another"), RecordSays::kOver);
+}
+
+TEST_F(RecordSaysTest, ARecordThatIsOlderThanTheAttemptSaysNothing) {
+  EXPECT_EQ(says(1, 4), reconciler::RecordSays::kUnknown);
+}
+
+TEST_F(RecordSaysTest, NothingRunsOfAJobThatIsOverOrGoes) {
+  using reconciler::RecordSays;
+  job.deleting = true;
+  EXPECT_EQ(says(1, 4), RecordSays::kOver);
+  job.deleting = false;
+  job.status.runs[0].next_attempt_time = Time{};
+  EXPECT_EQ(says(1, 3), RecordSays::kOver) << "its end is on record";
+  job.status.runs[0].next_attempt_time.reset();
+  job.status.phase = reconciler::Phase::kFailed;
+  EXPECT_EQ(says(1, 3), RecordSays::kOver);
 }
 
 }  // namespace
