@@ -159,10 +159,10 @@ Task<Result<WriteOutcome>> Executor::perform(const CachedJob& job, Ownership::Cl
     chains[chain].push_back(&write);
   }
   const auto is_over = [&](const auto& entry) { return stopped.count(entry.first) == 0; };
-  for (auto* const times : {&memory.stop_failing_since, &memory.stay_until}) {
+  for (auto* const times : {&memory.deletions.failing_since, &memory.deletions.stay_until}) {
     std::erase_if(*times, is_over);
   }
-  std::erase_if(memory.deletions, is_over);
+  std::erase_if(memory.deletions.troubles, is_over);
   std::vector<std::function<Task<void>()>> tasks;
   tasks.reserve(order.size());
   for (const ChainKey& chain : order) {

@@ -26,14 +26,14 @@ void PodCreator::pod_created(std::int64_t attempt, const JsonView& pod, JobMemor
   known.refusals = {};
   const JsonView meta = at(pod, "metadata");
   pod_exists(string_at(meta, "namespace"), attempt, string_at(meta, "uid"), memory);
-  raise(known.created_version, pod);
-  known.created_at = loop_.now();
+  raise(known.requests.created_version, pod);
+  known.requests.created_at = loop_.now();
 }
 
 void PodCreator::pod_exists(const std::string& namespace_, std::int64_t attempt,
                             const std::string& uid, JobMemory& memory) {
   AttemptMemory* const known = memory.find_attempt(attempt);
-  memory.fresh_texts.reset();
+  memory.texts.fresh.reset();
   if (!known || known->pod_existed || known->is_stranger(uid)) return;
   known->pod_existed = true;
   known->pod_uid = uid;
@@ -47,7 +47,7 @@ WriteOutcome PodCreator::refuse(const reconciler::CreatePod& write, CreationRefu
   // The recorded refusal may be an earlier process's.
   const bool on_record = kind == CreationRefusal::Kind::kTemplateRefused &&
                          reconciler::template_doubted_until(setting.job.job.status);
-  setting.memory.fresh_texts.reset();
+  setting.memory.texts.fresh.reset();
   setting.memory.attempts[write.attempt].refusals.add(kind, error, on_record, loop_.now());
   setting.log.warn("the pod could not be created", {{"pod", write.name}, {"error", error.message}});
   record(events_, setting.job.job, reconciler::creation_event(kind, error));
@@ -81,14 +81,14 @@ Task<Result<WriteOutcome>> PodCreator::create(const reconciler::CreatePod& write
   }
   AttemptMemory& known = setting.memory.attempts[write.attempt];
   const SteadyTime asked_at = loop_.now();
-  known.asked_at = asked_at;
-  known.comes_no_more = false;
+  known.requests.asked_at = asked_at;
+  known.requests.comes_no_more = false;
   auto post = client_.post(kube::collection_path("/api/v1", "pods", job.namespace_), *body,
                            options_for(write.attempt, setting.memory));
   const Result<JsonDocument> answer = co_await post;
-  known.asked_at.reset();
+  known.requests.asked_at.reset();
   if (!answer && reconciler::may_still_create(answer.error())) {
-    known.add_unanswered(asked_at, kCreationLimit);
+    known.requests.add_unanswered(asked_at, kCreationLimit);
   }
   if (answer) {
     pod_created(write.attempt, *answer, setting.memory);

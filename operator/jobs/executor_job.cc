@@ -35,7 +35,7 @@ Task<Result<WriteOutcome>> JobWriter::write(const reconciler::WriteStatus& write
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
   if (needs_template(write, job)) keep_texts(decode_texts(*answer), write, setting.memory);
-  raise(setting.memory.job_version, *answer);
+  raise(setting.memory.own.job, *answer);
   setting.memory.last_write = loop_.now();
   ++setting.memory.status_writes;
   report(write, setting);
@@ -54,7 +54,7 @@ Task<Result<WriteOutcome>> JobWriter::release(const WriteSetting& setting) {
                              job_release_body(job.job, current->metadata),
                              ownership_.in_time(for_its_version("application/merge-patch+json")));
   const Result<JsonDocument> answer = co_await patch;
-  if (answer) raise(setting.memory.job_version, *answer);
+  if (answer) raise(setting.memory.own.job, *answer);
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   co_return WriteOutcome{};
 }

@@ -55,7 +55,7 @@ Task<Result<WriteOutcome>> LeaseWriter::remove(const reconciler::DeleteLease& wr
                                            job.namespace_, name_of_lease_over(job.job, write.run)),
                          preconditions(write.uid, write.version), ownership_.in_time());
   const Result<JsonDocument> answer = co_await del;
-  if (answer) raise(setting.memory.lease_version, *answer);
+  if (answer) raise(setting.memory.own.lease, *answer);
   if (answer || answer.error().code == ErrorCode::kNotFound) co_return WriteOutcome{};
   if (!reconciler::lease_is_refused(answer.error().code)) co_return answer.error();
   // The Lease goes with its job at the latest.
@@ -76,7 +76,7 @@ Task<Status> LeaseWriter::send(const reconciler::WriteLease& write, const WriteS
       write.uid.empty() ? client_.post(path, body, options) : client_.put(path, body, options);
   const Result<JsonDocument> answer = co_await call;
   if (answer) {
-    raise(setting.memory.lease_version, *answer);
+    raise(setting.memory.own.lease, *answer);
     setting.log.info(
         write.holder.empty() ? "the job's Lease was taken" : "the job's Lease was granted",
         {{"holder", write.holder}, {"lease_attempt", std::to_string(write.attempt)}});
@@ -105,7 +105,7 @@ Task<Status> LeaseWriter::on_exists(const reconciler::WriteLease& write,
         "a Lease that is not the job's is called " + lease_name(job.job, write) + "; delete it";
     co_return make_error(ErrorCode::kForbidden, message);
   }
-  memory.lease_version = std::max(memory.lease_version, meta.version);
+  memory.own.lease = std::max(memory.own.lease, meta.version);
   const JsonView labels = at(at(*answer, "metadata"), "labels");
   if (string_at(labels, reconciler::kJobUidLabel) == job.uid) {
     co_return make_error(ErrorCode::kConflict, "the job's Lease exists but is not cached yet");
@@ -124,7 +124,7 @@ Task<Status> LeaseWriter::on_exists(const reconciler::WriteLease& write,
                   ownership_.in_time());
   const Result<JsonDocument> labelled = co_await put;
   if (!labelled) co_return labelled.error();
-  raise(memory.lease_version, *labelled);
+  raise(memory.own.lease, *labelled);
   co_return Unit{};
 }
 

@@ -34,17 +34,17 @@ Task<Result<WriteOutcome>> PodWriter::stop(const reconciler::DeletePod& write,
 Task<Status> PodWriter::delete_pod(const reconciler::DeletePod& write,
                                    const WriteSetting& setting) {
   JobMemory& memory = setting.memory;
-  const auto stays = memory.stay_until.find(write.name);
-  if (stays != memory.stay_until.end() && loop_.now() < stays->second) co_return Unit{};
+  const auto stays = memory.deletions.stay_until.find(write.name);
+  if (stays != memory.deletions.stay_until.end() && loop_.now() < stays->second) co_return Unit{};
   const SteadyTime began = loop_.now();
   auto del = writer_.del(setting.claim, pod_path(setting.job.namespace_, write.name),
                          preconditions(write.uid, write.version));
   const Result<JsonDocument> answer = co_await del;
   const bool is_gone = !answer && answer.error().code == ErrorCode::kNotFound;
-  if (answer) raise(memory.pod_version, *answer);
+  if (answer) raise(memory.own.pod, *answer);
   if (answer || is_gone) {
-    memory.stop_failing_since.erase(write.name);
-    memory.deletions.erase(write.name);
+    memory.deletions.failing_since.erase(write.name);
+    memory.deletions.troubles.erase(write.name);
     co_return Unit{};
   }
   const Error& error = answer.error();
@@ -56,12 +56,12 @@ Task<Status> PodWriter::delete_pod(const reconciler::DeletePod& write,
   // A policy forbids the deletion, or it fails again and again. The pod is fenced anyway, so the
   // next attempt must not wait for its deletion.
   const bool refused = reconciler::deletion_is_refused(error);
-  memory.deletions[write.name] = {refused, error.message};
-  if (!refused) memory.stop_failing_since.try_emplace(write.name, began);
+  memory.deletions.troubles[write.name] = {refused, error.message};
+  if (!refused) memory.deletions.failing_since.try_emplace(write.name, began);
   const auto event =
       reconciler::deletion_event(error, may_go_on_without(write.name, error, memory));
   if (!event) co_return error;
-  if (refused) memory.stay_until[write.name] = loop_.now() + kRefusedDeletionPause;
+  if (refused) memory.deletions.stay_until[write.name] = loop_.now() + kRefusedDeletionPause;
   setting.log.warn("a fenced pod cannot be deleted",
                    {{"pod", write.name}, {"error", error.message}});
   record(events_, setting.job.job, *event);
@@ -78,16 +78,17 @@ Task<bool> PodWriter::shown_as_it_is(const reconciler::DeletePod& write,
   const Result<JsonDocument> answer = co_await get;
   kube::Object meta;
   if (!answer || !kube::decode_meta(*answer, meta) || meta.uid != write.uid) co_return false;
-  memory.pod_version = std::max(memory.pod_version, meta.version);
+  memory.own.pod = std::max(memory.own.pod, meta.version);
   const bool is_current = meta.version == write.version;
-  if (!is_current) memory.stop_failing_since.erase(write.name);
+  if (!is_current) memory.deletions.failing_since.erase(write.name);
   co_return is_current;
 }
 
 bool PodWriter::may_go_on_without(const std::string& pod, const Error& error,
                                   const JobMemory& memory) const {
-  const auto since = memory.stop_failing_since.find(pod);
-  if (error.code == ErrorCode::kCancelled || since == memory.stop_failing_since.end()) return false;
+  const auto since = memory.deletions.failing_since.find(pod);
+  if (error.code == ErrorCode::kCancelled || since == memory.deletions.failing_since.end())
+    return false;
   return reconciler::may_start_beside_old_pod(loop_.now() - since->second);
 }
 
@@ -114,7 +115,7 @@ Task<Status> PodWriter::release(std::string namespace_, std::string name, std::s
                              for_its_version("application/strategic-merge-patch+json"));
   const Result<JsonDocument> answer = co_await patch;
   if (answer) {
-    if (memory) raise(memory->pod_version, *answer);
+    if (memory) raise(memory->own.pod, *answer);
     co_return Unit{};
   }
   const ErrorCode code = answer.error().code;
@@ -140,7 +141,7 @@ Task<Result<WriteOutcome>> PodWriter::relabel(const reconciler::RelabelPod& writ
     if (met_another_object(answer.error())) co_return WriteOutcome{};
     co_return answer.error();
   }
-  raise(setting.memory.pod_version, *answer);
+  raise(setting.memory.own.pod, *answer);
   co_return WriteOutcome{};
 }
 

@@ -70,16 +70,17 @@ std::optional<reconciler::OpenCreation> own_creation(const CachedJob& job, std::
                                                      AttemptMemory& attempt, bool is_there,
                                                      const Moment& moment, int& overdue) {
   const SteadyTime steady = moment.steady;
-  const bool is_unseen = attempt.created_version > moment.shown;
+  const bool is_unseen = attempt.requests.created_version > moment.shown;
   // While the pod is there, no other of its name can be made.
   const bool is_others = attempt.others_may_create(steady);
-  const bool is_own = attempt.unanswered_until > steady && !attempt.pod_was_the_unanswered();
+  const bool is_own =
+      attempt.requests.unanswered_until > steady && !attempt.pod_was_the_unanswered();
   const bool is_unanswered = !is_there && (is_own || is_others);
-  const bool may_come = (is_unseen || is_unanswered) && !attempt.comes_no_more;
+  const bool may_come = (is_unseen || is_unanswered) && !attempt.requests.comes_no_more;
   if (!attempt.creating() && !may_come) return std::nullopt;
-  if (is_unseen && steady - attempt.lag_told >= kOwnPodTimeout &&
-      steady - attempt.created_at >= kOwnPodTimeout) {
-    attempt.lag_told = steady;
+  if (is_unseen && steady - attempt.requests.lag_told >= kOwnPodTimeout &&
+      steady - attempt.requests.created_at >= kOwnPodTimeout) {
+    attempt.requests.lag_told = steady;
     ++overdue;
   }
   reconciler::OpenCreation one;
@@ -88,14 +89,15 @@ std::optional<reconciler::OpenCreation> own_creation(const CachedJob& job, std::
   one.expected = attempt.creating() || is_unseen;
   const bool waits = attempt.creation && attempt.creation->ticket;
   // Of two requests, nobody knows which one made the pod that was seen.
-  const bool is_only_one = attempt.unanswered_until <= steady;
+  const bool is_only_one = attempt.requests.unanswered_until <= steady;
   const bool is_seen = attempt.pod_existed && !is_unseen && is_only_one;
   one.asked = is_unanswered || (!waits && !is_seen);
-  SteadyTime until = attempt.unanswered_until;
-  if (is_others) until = std::max(until, attempt.others_until);
-  if (is_unseen) until = attempt.created_at + kOwnPodTimeout;
+  SteadyTime until = attempt.requests.unanswered_until;
+  if (is_others) until = std::max(until, attempt.requests.others_until);
+  if (is_unseen) until = attempt.requests.created_at + kOwnPodTimeout;
   if (attempt.creating()) {
-    until = std::max(until, attempt.asked_at.value_or(steady) + reconciler::kCreationLimit);
+    until =
+        std::max(until, attempt.requests.asked_at.value_or(steady) + reconciler::kCreationLimit);
   }
   one.left = until - steady;
   return one;
@@ -123,7 +125,7 @@ OpenCreations open_creations(const CachedJob& job, JobMemory& memory,
   for (const auto& one : reconciler::podless_attempts(job.job.status, moment.now)) {
     const AttemptMemory* const known = memory.find_attempt(one.attempt);
     const bool is_known =
-        known && (known->is_all_ours() || known->pod_existed || known->comes_no_more);
+        known && (known->is_all_ours() || known->pod_existed || known->requests.comes_no_more);
     if (is_known || there.count(one.pod_name) != 0 || open.count(one.attempt) != 0) continue;
     open[one.attempt] = {one.attempt, one.pod_name, false, true, may_come_for(one, moment)};
   }

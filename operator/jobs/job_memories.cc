@@ -21,8 +21,9 @@ bool has_open_intent(const JobMemory& memory, const reconciler::Status& status) 
 }
 
 bool has_unseen_pod(const JobMemory& memory, std::uint64_t shown) {
-  return std::any_of(memory.attempts.begin(), memory.attempts.end(),
-                     [&](const auto& entry) { return entry.second.created_version > shown; });
+  return std::any_of(memory.attempts.begin(), memory.attempts.end(), [&](const auto& entry) {
+    return entry.second.requests.created_version > shown;
+  });
 }
 
 }  // namespace
@@ -89,17 +90,17 @@ cache::Informer* JobMemories::behind(const std::string& ns, const JobMemory& mem
   cache::Informer& jobs = *caches_.jobs();
   cache::Informer& pods = *caches_.pods();
   cache::Informer& leases = caches_.heartbeats().leases();
-  if (memory.job_version > jobs.version(ns)) return &jobs;
-  if (memory.pod_version > pods.version(ns)) return &pods;
-  return memory.lease_version > leases.version(ns) ? &leases : nullptr;
+  if (memory.own.job > jobs.version(ns)) return &jobs;
+  if (memory.own.pod > pods.version(ns)) return &pods;
+  return memory.own.lease > leases.version(ns) ? &leases : nullptr;
 }
 
 Duration JobMemories::held(const std::string& key, JobMemory& memory) {
   const std::string ns = namespace_of(key);
   cache::Informer* const waits_for = behind(ns, memory);
   if (waits_for) own_writes_.wake_when_shown(key);
-  return memory.own_writes.left(waits_for, ns, {{"job", key}, {"seen", "our own write"}},
-                                loop_.now());
+  return memory.own.wait.left(waits_for, ns, {{"job", key}, {"seen", "our own write"}},
+                              loop_.now());
 }
 
 Task<void> JobMemories::own_writes_shown(std::string ns, Ptr memory) {
@@ -109,11 +110,9 @@ Task<void> JobMemories::own_writes_shown(std::string ns, Ptr memory) {
 
 void JobMemories::time_travelled() {
   for (auto& [key, memory] : memories_) {
-    memory->job_version = 0;
-    memory->pod_version = 0;
-    memory->lease_version = 0;
+    memory->own.forget();
     // The pods that this process has created may be gone with the time.
-    for (auto& [number, attempt] : memory->attempts) attempt.created_version = 0;
+    for (auto& [number, attempt] : memory->attempts) attempt.requests.created_version = 0;
   }
 }
 

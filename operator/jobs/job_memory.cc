@@ -41,8 +41,8 @@ void JobMemory::keep_only(const reconciler::Status& status, std::uint64_t shown,
   std::erase_if(attempts, [&](const auto& entry) {
     const auto& [number, attempt] = entry;
     return number <= status.attempt && open.count(number) == 0 && !attempt.creation &&
-           !attempt.may_still_show(shown) && attempt.unanswered_until <= now &&
-           (attempt.comes_no_more || !attempt.others_may_create(now));
+           !attempt.may_still_show(shown) && attempt.requests.unanswered_until <= now &&
+           (attempt.requests.comes_no_more || !attempt.others_may_create(now));
   });
   std::erase_if(runs, [&](const auto& entry) { return begun.count(entry.first) == 0; });
 }

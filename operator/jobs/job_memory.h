@@ -40,6 +40,29 @@ struct Creation {
   SteadyTime ended_at{};
 };
 
+// The requests for an attempt's pod that may still be applied, or were.
+struct PodRequests {
+  // The version of the pod that this process created, and when. Until the cache has reached it, the
+  // pod need not show.
+  std::uint64_t created_version = 0;
+  SteadyTime created_at{};
+  SteadyTime lag_told{};  // when the watch was last said to lag behind that pod
+  // One is under way since then.
+  std::optional<SteadyTime> asked_at;
+  // One without an answer may be applied until then.
+  SteadyTime unanswered_until{};
+  int unanswered = 0;  // how many of these there are, at most
+  // One of the replica that had the shard before may be applied until then.
+  SteadyTime others_until{};
+  // A live look has shown that none can succeed any more.
+  bool comes_no_more = false;
+
+  void add_unanswered(SteadyTime asked, Duration limit) {
+    unanswered = unanswered_until > asked ? unanswered + 1 : 1;
+    unanswered_until = asked + limit;
+  }
+};
+
 // What it remembers of one attempt. The record of another attempt is another record.
 struct AttemptMemory {
   // The intents that this process has sent, whatever the answers were. Each try has a stamp of its
@@ -49,30 +72,19 @@ struct AttemptMemory {
   // counts. A later pod of the same name is another pod.
   bool pod_existed = false;
   std::string pod_uid;
-  // The version of the pod that this process created, and when. Until the cache has reached it, the
-  // pod need not show.
-  std::uint64_t created_version = 0;
-  SteadyTime created_at{};
-  SteadyTime lag_told{};  // when the watch was last said to lag behind that pod
   reconciler::Sightings pod;
   std::optional<Creation> creation;
-  // A request for its pod is under way since then.
-  std::optional<SteadyTime> asked_at;
-  // A request without an answer may be applied until then.
-  SteadyTime unanswered_until{};
-  int unanswered = 0;  // how many such requests there are, at most
-  // A live look has shown that no request for it can succeed any more.
-  bool comes_no_more = false;
+  PodRequests requests;
   // The UIDs of pods that had its name and were not its pod: the last few.
   std::vector<std::string> strangers;
   bool creating() const { return creation && creation->under_way; }
   // A pod of it may come that the cache, which has this version, does not show yet.
-  bool may_still_show(std::uint64_t shown) const { return creating() || created_version > shown; }
+  bool may_still_show(std::uint64_t shown) const {
+    return creating() || requests.created_version > shown;
+  }
   std::optional<SteadyTime> look_failed;  // the last live read of its pod that failed
   // The attempt was there when the shard came to us. The replica that recorded it no longer acts.
   bool inherited = false;
-  // A request of that replica for its pod may be applied until then.
-  SteadyTime others_until{};
   // Since when the attempt has been seen without a pod.
   std::optional<SteadyTime> bare_since;
   reconciler::CreationRefusals refusals;
@@ -85,20 +97,16 @@ struct AttemptMemory {
   // A pod that existed was made by the only request without an answer. If there are more, or one
   // was answered, another may still make the pod again once it is gone.
   bool pod_was_the_unanswered() const {
-    return pod_existed && unanswered == 1 && created_version == 0;
-  }
-  void add_unanswered(SteadyTime asked, Duration limit) {
-    unanswered = unanswered_until > asked ? unanswered + 1 : 1;
-    unanswered_until = asked + limit;
+    return pod_existed && requests.unanswered == 1 && requests.created_version == 0;
   }
   void inherit(SteadyTime until) {
     inherited = true;
-    others_until = until;
-    comes_no_more = false;
+    requests.others_until = until;
+    requests.comes_no_more = false;
   }
   // A pod that this process did not make was made by theirs.
   bool others_may_create(SteadyTime now) const {
-    return (!pod_existed || created_version > 0) && others_until > now;
+    return (!pod_existed || requests.created_version > 0) && requests.others_until > now;
   }
   void add_intent(const std::optional<Time>& stamp);
   void add_stranger(const std::string& uid);
@@ -122,14 +130,38 @@ struct RunMemory {
   std::int64_t over = 0;
 };
 
+// The versions of our own writes for one job: of the job, its pods and its Leases. The job is looked
+// at again when the caches show them.
+struct OwnVersions {
+  std::uint64_t job = 0;
+  std::uint64_t pod = 0;
+  std::uint64_t lease = 0;
+  OwnWriteWait wait;
+
+  // The server's data was set back.
+  void forget() { job = pod = lease = 0; }
+};
+
+struct KeptTexts {
+  // Texts too large for the cache, as creations in flight hold them, and of which generation and
+  // stage.
+  std::weak_ptr<const JobTexts> shared;
+  std::pair<std::int64_t, std::size_t> of;
+  // Those of a job that has just left its queue, until one of its pods is created or refused.
+  std::shared_ptr<const JobTexts> fresh;
+};
+
+// Deletions that did not succeed, by the pod's name.
+struct PodDeletions {
+  std::map<std::string, reconciler::DeletionTrouble> troubles;  // of the last one
+  std::map<std::string, SteadyTime> failing_since;              // of pods of ended attempts
+  std::map<std::string, SteadyTime> stay_until;  // refused: none is asked for before this time
+};
+
 struct JobMemory {
   std::string uid;
 
-  // The versions of our own writes. The job is looked at again when the caches show them.
-  std::uint64_t job_version = 0;
-  std::uint64_t pod_version = 0;
-  std::uint64_t lease_version = 0;
-  OwnWriteWait own_writes;
+  OwnVersions own;
 
   std::optional<SteadyTime> last_write;
   std::uint64_t status_writes = 0;      // that the API server has accepted
@@ -167,22 +199,12 @@ struct JobMemory {
   std::array<SteadyTime, std::variant_size_v<reconciler::Write>> writes_not_before{};
   SteadyTime looks_not_before{};
 
-  // Texts too large for the cache, as creations in flight hold them, and of which generation and
-  // stage.
-  std::weak_ptr<const JobTexts> texts;
-  std::pair<std::int64_t, std::size_t> texts_of;
-  // Those of a job that has just left its queue, until one of its pods is created or refused.
-  std::shared_ptr<const JobTexts> fresh_texts;
+  KeptTexts texts;
 
   // A write of a Lease that is over was refused: none is asked for before this time.
   SteadyTime leases_stay_until{};
 
-  // The last deletion of these pods did not succeed, by the pod's name.
-  std::map<std::string, reconciler::DeletionTrouble> deletions;
-  // Since when deletions of these pods of ended attempts have failed, by the pod's name.
-  std::map<std::string, SteadyTime> stop_failing_since;
-  // Deletions of these pods were refused: none is asked for before this time.
-  std::map<std::string, SteadyTime> stay_until;
+  PodDeletions deletions;
 };
 
 }  // namespace holdfast::controller

@@ -50,7 +50,7 @@ void JobObserver::update_memory(const Sight& sight) const {
                    sight.moment.steady);
   const bool has_template = job.texts && !job.texts->pod_template.empty();
   const bool is_running = job.job.status.phase == reconciler::Phase::kRunning;
-  if (has_template || !is_running) memory.fresh_texts.reset();
+  if (has_template || !is_running) memory.texts.fresh.reset();
   memory.tell_ended_creations();
   if (std::exchange(memory.knows_highest, true)) return;
   learn_highest_attempt(job, indexed_pods(job, /*with_settled=*/true), memory);
@@ -72,7 +72,7 @@ void JobObserver::observe(const Sight& sight) {
   OpenCreations creations = open_creations(job, memory, view.pods, sight.moment);
   deps_.caches.own_pods_lag(job, creations.overdue);
   observed.creations = std::move(creations.all);
-  observed.deletions = memory.deletions;
+  observed.deletions = memory.deletions.troubles;
   observed.takeover = deps_.membership.takeover();
   observe_pods(sight);
   if (is_stopping(job.job.status)) {

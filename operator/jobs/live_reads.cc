@@ -140,7 +140,7 @@ Task<Status> LiveReads::read_job(const CachedJob& job, JobMemory& memory, Steady
   if (kube::decode_meta(*current, meta) && meta.uid == job.uid && meta.version == job.version) {
     co_return Unit{};
   }
-  if (meta.uid == job.uid) memory.job_version = std::max(memory.job_version, meta.version);
+  if (meta.uid == job.uid) memory.own.job = std::max(memory.own.job, meta.version);
   co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
 }
 

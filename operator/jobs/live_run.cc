@@ -79,7 +79,7 @@ bool record_read(std::int64_t index, LiveRun& one, const PodPtr& cached, const C
   AttemptMemory* const known = memory.find_attempt(one.attempt);
   // A stranger's pod of that name is none of the job's.
   const bool is_there = one.pod && one.pod->pod.owner_uid == job.uid;
-  if (one.may_not_come && known && !is_there) known->comes_no_more = true;
+  if (one.may_not_come && known && !is_there) known->requests.comes_no_more = true;
   // A look may be too short for all runs, and the next one leaves these out.
   if (index >= 0 && one.may_be_over && (!one.pod || one.pod->pod.ended())) {
     memory.runs[index].over = one.attempt;

@@ -19,7 +19,7 @@ Task<Result<JobTexts>> job_texts(kube::Client& client, const WriteSetting& setti
                         std::move(options));
   const Result<JsonDocument> answer = co_await get;
   if (!answer) co_return answer.error();
-  raise(setting.memory.job_version, *answer);
+  raise(setting.memory.own.job, *answer);
   const auto live = decode_job(*answer);
   if (!live || live->uid != job.uid || live->job.generation != job.job.generation ||
       live->job.status.stage != job.job.status.stage) {
@@ -33,14 +33,14 @@ Task<Result<std::shared_ptr<const JobTexts>>> shared_texts(kube::Client& client,
                                                            kube::CallOptions options) {
   JobMemory& memory = setting.memory;
   const std::pair key(setting.job.job.generation, setting.job.job.status.stage);
-  auto shared = memory.texts_of == key ? memory.texts.lock() : nullptr;
+  auto shared = memory.texts.of == key ? memory.texts.shared.lock() : nullptr;
   if (shared) co_return shared;
   auto read = job_texts(client, setting, TextsNeeded::kTemplateToo, std::move(options));
   Result<JobTexts> current = co_await read;
   if (!current) co_return current.error();
   shared = std::make_shared<const JobTexts>(std::move(*current));
-  memory.texts = shared;
-  memory.texts_of = key;
+  memory.texts.shared = shared;
+  memory.texts.of = key;
   co_return shared;
 }
 
@@ -52,9 +52,9 @@ bool needs_template(const reconciler::WriteStatus& write, const CachedJob& job) 
 
 void keep_texts(JobTexts texts, const reconciler::WriteStatus& write, JobMemory& memory) {
   if (texts.pod_template.empty()) return;  // the server answered with less than was asked for
-  memory.fresh_texts = std::make_shared<const JobTexts>(std::move(texts));
-  memory.texts = memory.fresh_texts;
-  memory.texts_of = {write.status.observed_generation, write.status.stage};
+  memory.texts.fresh = std::make_shared<const JobTexts>(std::move(texts));
+  memory.texts.shared = memory.texts.fresh;
+  memory.texts.of = {write.status.observed_generation, write.status.stage};
 }
 
 }  // namespace holdfast::controller

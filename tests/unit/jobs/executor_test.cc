@@ -168,8 +168,8 @@ TEST_F(ExecutorTest, WritesGoOutOneByOneInTheirOrder) {
   loop_.run_ready();
   ASSERT_TRUE(done->has_value());
   EXPECT_TRUE((*done)->ok());
-  EXPECT_EQ(memory_.job_version, 7u);
-  EXPECT_EQ(memory_.attempts[1].created_version, 8u);
+  EXPECT_EQ(memory_.own.job, 7u);
+  EXPECT_EQ(memory_.attempts[1].requests.created_version, 8u);
 }
 
 std::string live_job(const std::string& version, std::int64_t generation) {
@@ -230,7 +230,7 @@ TEST_F(ExecutorTest, TextsThatAreNotCachedAreReadBeforeTheStatusIsWritten) {
   loop_.run_ready();
   ASSERT_TRUE(changed->has_value());
   EXPECT_EQ((*changed)->error().code, ErrorCode::kConflict) << "its spec has changed";
-  EXPECT_EQ(memory_.job_version, 7u) << "the next decision waits for this version";
+  EXPECT_EQ(memory_.own.job, 7u) << "the next decision waits for this version";
   const auto done = perform();
   transport_.answer(200, live_job("6", 3));
   loop_.run_ready();
@@ -325,7 +325,7 @@ TEST_F(ExecutorTest, TheNextPodDoesNotWaitWithoutEndForTheDeletionOfTheOldOne) {
   transport_.answer(200, R"({"metadata": {"name": "old", "uid": "u", "resourceVersion": "9"}})");
   loop_.run_ready();
   EXPECT_TRUE((*third)->ok());
-  EXPECT_TRUE(memory_.stop_failing_since.empty());
+  EXPECT_TRUE(memory_.deletions.failing_since.empty());
 }
 
 // Nothing forbids the deletion: the view was old. Its watch is waited for, or replaced.
@@ -346,7 +346,7 @@ TEST_F(ExecutorTest, AConflictIsNoDeletionThatFails) {
   loop_.advance(std::chrono::minutes(1));
   EXPECT_FALSE((*stop_and_go_on(newer))->ok());
   EXPECT_EQ(events_.last, "");
-  EXPECT_EQ(memory_.pod_version, 9u);
+  EXPECT_EQ(memory_.own.pod, 9u);
   // A webhook may answer like that too.
   const std::string same =
       R"({"metadata": {"name": "old", "uid": "old-uid", "resourceVersion": "5"}})";
@@ -369,14 +369,15 @@ TEST_F(ExecutorTest, ItIsRememberedWhetherADeletionWasRefusedOrHasFailed) {
     loop_.advance(std::chrono::seconds(30));
   };
   ask(400);
-  EXPECT_TRUE(memory_.deletions.at("old").refused) << "a webhook that denies may answer so";
+  EXPECT_TRUE(memory_.deletions.troubles.at("old").refused)
+      << "a webhook that denies may answer so";
   ask(429);
-  EXPECT_FALSE(memory_.deletions.at("old").refused);
-  EXPECT_EQ(memory_.deletions.at("old").message, "no");
+  EXPECT_FALSE(memory_.deletions.troubles.at("old").refused);
+  EXPECT_EQ(memory_.deletions.troubles.at("old").message, "no");
   ask(500);
-  EXPECT_FALSE(memory_.deletions.at("old").refused);
+  EXPECT_FALSE(memory_.deletions.troubles.at("old").refused);
   ask(404);
-  EXPECT_TRUE(memory_.deletions.empty());
+  EXPECT_TRUE(memory_.deletions.troubles.empty());
 }
 
 TEST_F(ExecutorTest, AReleaseThatFailsHoldsUpNoEndOfTheTimeToLive) {
@@ -400,17 +401,17 @@ TEST_F(ExecutorTest, ARequestForAPodIsOpenUntilItsAnswerOrAMinuteLater) {
   perform();
   loop_.run_ready();
   AttemptMemory& attempt = memory_.attempts.at(1);
-  EXPECT_EQ(attempt.asked_at, loop_.now());
+  EXPECT_EQ(attempt.requests.asked_at, loop_.now());
   const SteadyTime asked = loop_.now();
   loop_.advance(std::chrono::seconds(2));
   transport_.answer(504, R"({"kind": "Status", "reason": "Timeout"})");
   loop_.run_ready();
-  EXPECT_FALSE(attempt.asked_at);
-  EXPECT_EQ(attempt.unanswered_until, asked + reconciler::kCreationLimit);
+  EXPECT_FALSE(attempt.requests.asked_at);
+  EXPECT_EQ(attempt.requests.unanswered_until, asked + reconciler::kCreationLimit);
   perform();
   transport_.answer(403, R"({"kind": "Status", "message": "no"})");
   loop_.run_ready();
-  EXPECT_EQ(attempt.unanswered_until, asked + reconciler::kCreationLimit)
+  EXPECT_EQ(attempt.requests.unanswered_until, asked + reconciler::kCreationLimit)
       << "the answer to another request says nothing of the first";
 }
 
@@ -441,10 +442,10 @@ TEST_F(ExecutorTest, ADeletionThatFailedOnceIsForgottenWhenNothingIsToBeDeleted)
   const auto first = perform();
   transport_.answer(500, "{}");
   loop_.run_ready();
-  EXPECT_FALSE(memory_.stop_failing_since.empty());
+  EXPECT_FALSE(memory_.deletions.failing_since.empty());
   decision_.writes.clear();
   EXPECT_TRUE((*perform())->ok());
-  EXPECT_TRUE(memory_.stop_failing_since.empty());
+  EXPECT_TRUE(memory_.deletions.failing_since.empty());
 }
 
 constexpr const char* kBrokenByAWebhook =

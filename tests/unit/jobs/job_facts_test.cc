@@ -138,7 +138,7 @@ TEST_F(JobFactsTest, AnAttemptThatThisProcessRecordedAndDidNotAskForHasNoRequest
 }
 
 TEST_F(JobFactsTest, ARequestWithoutAnAnswerMayBeAppliedUntilItsLimit) {
-  own_attempt().add_unanswered(kSteady - seconds(20), seconds(60));
+  own_attempt().requests.add_unanswered(kSteady - seconds(20), seconds(60));
   const auto one = open();
   ASSERT_EQ(one.all.size(), 1u);
   EXPECT_EQ(one.all[0].attempt, 1);
@@ -151,7 +151,7 @@ TEST_F(JobFactsTest, ARequestWithoutAnAnswerMayBeAppliedUntilItsLimit) {
 }
 
 TEST_F(JobFactsTest, NoRequestCanMakeAPodWhileOneOfItsNameIsThere) {
-  own_attempt().add_unanswered(kSteady, seconds(60));
+  own_attempt().requests.add_unanswered(kSteady, seconds(60));
   auto there = pod(1)->pod;
   EXPECT_THAT(open({there}).all, IsEmpty());
   there.deletion = kNow;
@@ -163,16 +163,16 @@ TEST_F(JobFactsTest, NoRequestCanMakeAPodWhileOneOfItsNameIsThere) {
 
 TEST_F(JobFactsTest, APodThatWasMadeByTheOnlyRequestWithoutAnswerIsNotMadeAgain) {
   AttemptMemory& attempt = own_attempt();
-  attempt.add_unanswered(kSteady, seconds(60));
+  attempt.requests.add_unanswered(kSteady, seconds(60));
   attempt.pod_existed = true;
   EXPECT_THAT(open().all, IsEmpty());
-  attempt.add_unanswered(kSteady + seconds(1), seconds(60));
+  attempt.requests.add_unanswered(kSteady + seconds(1), seconds(60));
   EXPECT_EQ(open().all.size(), 1u) << "of two, nobody knows which one made it";
 }
 
 TEST_F(JobFactsTest, AfterALiveLookNoRequestOfTheAttemptIsOpen) {
-  own_attempt().add_unanswered(kSteady, seconds(60));
-  memory_.attempts[1].comes_no_more = true;
+  own_attempt().requests.add_unanswered(kSteady, seconds(60));
+  memory_.attempts[1].requests.comes_no_more = true;
   EXPECT_THAT(open().all, IsEmpty());
 }
 
@@ -180,8 +180,8 @@ TEST_F(JobFactsTest, AfterALiveLookNoRequestOfTheAttemptIsOpen) {
 TEST_F(JobFactsTest, ACreatedPodIsExpectedUntilTheCacheIsAsNew) {
   AttemptMemory& attempt = own_attempt();
   attempt.pod_existed = true;
-  attempt.created_version = 101;
-  attempt.created_at = kSteady;
+  attempt.requests.created_version = 101;
+  attempt.requests.created_at = kSteady;
   const auto unseen = open();
   ASSERT_EQ(unseen.all.size(), 1u);
   EXPECT_TRUE(unseen.all[0].expected);
@@ -194,8 +194,8 @@ TEST_F(JobFactsTest, ACreatedPodIsExpectedUntilTheCacheIsAsNew) {
 TEST_F(JobFactsTest, AWatchThatDoesNotShowACreatedPodForFiveSecondsLags) {
   AttemptMemory& attempt = own_attempt();
   attempt.pod_existed = true;
-  attempt.created_version = 101;
-  attempt.created_at = kSteady;
+  attempt.requests.created_version = 101;
+  attempt.requests.created_at = kSteady;
   moment_.steady = kSteady + seconds(5);
   EXPECT_EQ(open().overdue, 1);
   moment_.steady += seconds(4);
@@ -213,7 +213,7 @@ TEST_F(JobFactsTest, ACreationUnderWayIsAskedForOnceItsTurnHasCome) {
   EXPECT_TRUE(waiting.all[0].expected);
   EXPECT_FALSE(waiting.all[0].asked);
   attempt.creation->ticket.reset();
-  attempt.asked_at = kSteady - seconds(10);
+  attempt.requests.asked_at = kSteady - seconds(10);
   auto sent = open();
   ASSERT_EQ(sent.all.size(), 1u);
   EXPECT_TRUE(sent.all[0].asked);

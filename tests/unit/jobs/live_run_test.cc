@@ -87,7 +87,7 @@ TEST_F(LiveRunTest, AnEndedAttemptMayBeOverIfNoPodOfItCanCome) {
   EXPECT_FALSE(chosen({0}).at(0).may_be_over) << "it is open";
   job_.job.status.runs[0].next_attempt_time = Time{};
   EXPECT_TRUE(chosen({0}).at(0).may_be_over);
-  memory_.attempts[1].created_version = kShown + 1;
+  memory_.attempts[1].requests.created_version = kShown + 1;
   EXPECT_FALSE(chosen({0}).at(0).may_be_over) << "the cache does not show its pod yet";
 }
 
@@ -129,7 +129,7 @@ TEST_F(LiveRunTest, AReadWithoutAPodIsVoidIfThePodWasCreatedMeanwhile) {
   run.may_not_come = true;
   memory_.attempts[1].pod_existed = true;
   EXPECT_FALSE(record(run));
-  EXPECT_FALSE(memory_.attempts[1].comes_no_more);
+  EXPECT_FALSE(memory_.attempts[1].requests.comes_no_more);
   run.pod_known = true;
   EXPECT_TRUE(record(run)) << "it was known before the read";
 }
@@ -153,12 +153,12 @@ TEST_F(LiveRunTest, ALookThatFindsNoPodOfTheJobEndsTheRequestsForIt) {
   run.may_not_come = true;
   run.pod = pod("u1");
   record(run);
-  EXPECT_FALSE(memory_.attempts[1].comes_no_more);
+  EXPECT_FALSE(memory_.attempts[1].requests.comes_no_more);
   const auto stranger = pod("u2");
   stranger->pod.owner_uid = "another-job";
   run.pod = stranger;
   record(run);
-  EXPECT_TRUE(memory_.attempts[1].comes_no_more);
+  EXPECT_TRUE(memory_.attempts[1].requests.comes_no_more);
 }
 
 TEST_F(LiveRunTest, AnAttemptIsOverOnceALookFindsNoPodThatMayRun) {
