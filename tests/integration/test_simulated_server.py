@@ -70,9 +70,7 @@ class Watch:
 
     def __init__(self, cluster, path, query):
         self._events = queue.Queue()
-        self._thread = threading.Thread(
-            target=self._read, args=(cluster, path, dict(query)), daemon=True
-        )
+        self._thread = threading.Thread(target=self._read, args=(cluster, path, dict(query)), daemon=True)
         self._thread.start()
 
     def _read(self, cluster, path, query):
@@ -239,9 +237,7 @@ class Normal:
         if kind == "Pod":
             self.pod(body)
         if kind == "Node":
-            return {key: body.get(key) for key in ("kind", "apiVersion")} | {
-                "name": body["metadata"]["name"]
-            }
+            return {key: body.get(key) for key in ("kind", "apiVersion")} | {"name": body["metadata"]["name"]}
         if kind == "Namespace":
             body.get("status", {}).pop("conditions", None)
         return body
@@ -275,9 +271,7 @@ class Normal:
             ]
         if "status" in body:
             status = {key: body["status"][key] for key in POD_STATUS if key in body["status"]}
-            status["conditions"] = sorted(
-                condition["type"] for condition in status.get("conditions", [])
-            )
+            status["conditions"] = sorted(condition["type"] for condition in status.get("conditions", []))
             status["containerStatuses"] = [
                 [one["name"], sorted(one["state"])] for one in status.get("containerStatuses", [])
             ]
