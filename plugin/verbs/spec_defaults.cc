@@ -8,7 +8,7 @@
 namespace holdfast::plugin {
 namespace {
 
-constexpr const char* kBackoff = "retryBackoff";
+constexpr const char* kBackoffField = "retryBackoff";
 // "No limit" in batch/v1, and the highest number that the field takes.
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int32_t>::max();
 
@@ -54,7 +54,7 @@ class Fields {
     act_(spec, "payload", Json());
     of_indexes(spec);
     of_policy(spec);
-    if (Json* const backoff = object(spec, kBackoff)) {
+    if (Json* const backoff = object(spec, kBackoffField)) {
       act_(*backoff, "initialSeconds", Json(ours.retry_backoff.initial.count()));
       act_(*backoff, "factor", Json(static_cast<std::int64_t>(ours.retry_backoff.factor)));
       act_(*backoff, "maxSeconds", Json(ours.retry_backoff.max.count()));
@@ -125,7 +125,7 @@ bool is_empty(const Json& value) {
 Json with_defaults(Json spec) {
   if (!spec.is_object()) return spec;
   each_stage(spec, [](Json& stage) {
-    if (at(stage, kBackoff).is_null()) stage[kBackoff] = Json::object();
+    if (at(stage, kBackoffField).is_null()) stage[kBackoffField] = Json::object();
   });
   Fields([](Json& object, const char* field, const Json& value) {
     if (value.is_null() && is_empty(at(object, field))) object.erase(field);
@@ -141,7 +141,7 @@ Json without_defaults(Json spec) {
     if (value.is_null() ? is_empty(own) : own == value) object.erase(field);
   }).of_spec(spec);
   each_stage(spec, [](Json& stage) {
-    if (at(stage, kBackoff) == Json::object()) stage.erase(kBackoff);
+    if (at(stage, kBackoffField) == Json::object()) stage.erase(kBackoffField);
   });
   return spec;
 }

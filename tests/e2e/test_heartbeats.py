@@ -69,9 +69,7 @@ def test_a_child_that_hangs_is_replaced_within_its_progress_deadline(cluster, jo
     assert (status["phase"], status["attempt"], status["failures"]) == ("Succeeded", 2, 1), dump(status)
 
 
-def test_a_frozen_worker_that_is_thawed_after_its_successor_began_is_refused(
-    cluster, nodes, jobs, measured
-):
+def test_a_frozen_worker_that_is_thawed_after_its_successor_began_is_refused(cluster, nodes, jobs, measured):
     # The first attempt would succeed as soon as it may go on; its successor runs until it is told to end.
     # Until the pod's grace is over the kubelet leaves a frozen container alone.
     jobs.apply(beating(cluster, "thawed", "[ $HOLDFAST_ATTEMPT = 1 ] && trap 'exit 0' TERM; "

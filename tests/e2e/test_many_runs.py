@@ -117,9 +117,7 @@ def test_the_example_that_waits_for_an_answer_asks_until_it_is_there(cluster, jo
     assert deferred["count"] == status["attempt"] - 1 >= 2, dump(status)
 
 
-def test_a_node_that_dies_under_three_of_six_runs_costs_each_of_them_one_disruption(
-    cluster, nodes, jobs, measured
-):
+def test_a_node_that_dies_under_three_of_six_runs_costs_each_of_them_one_disruption(cluster, nodes, jobs, measured):
     # All six first attempts run together, however late the last one begins.
     body = shell_job(cluster, "half", f"[ $HOLDFAST_ATTEMPT -le 6 ] || exit 0; {sleeps(45)}", completions=6,
                      parallelism=6, completionMode="Indexed", lostAfterSeconds=PATIENT)

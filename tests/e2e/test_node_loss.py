@@ -43,9 +43,7 @@ def requeued(cluster, jobs, name, node, window):
     return seen - last_renewal(cluster, node)
 
 
-def test_a_node_that_loses_power_costs_one_disruption_and_the_job_goes_on_elsewhere(
-    cluster, nodes, jobs, measured
-):
+def test_a_node_that_loses_power_costs_one_disruption_and_the_job_goes_on_elsewhere(cluster, nodes, jobs, measured):
     jobs.apply(shell_job(cluster, "survivor", sleeps(15), lostAfterSeconds=PATIENT))
     node = running_on(jobs, "survivor")
     with cluster.lost(node, "kill", "start"):
@@ -67,9 +65,7 @@ def test_a_node_that_pauses_for_20_seconds_costs_nothing(cluster, nodes, jobs):
     assert (status["phase"], status["attempt"], status.get("disruptions", 0)) == ("Succeeded", 1, 0)
 
 
-def test_what_a_node_says_that_comes_back_after_3_minutes_does_not_count(
-    cluster, nodes, jobs, measured
-):
+def test_what_a_node_says_that_comes_back_after_3_minutes_does_not_count(cluster, nodes, jobs, measured):
     # The first attempt would say that it succeeded, whenever it is asked to end; the others never end.
     jobs.apply(shell_job(
         cluster, "stale", "[ $HOLDFAST_ATTEMPT = 1 ] && trap 'exit 0' TERM; sleep 100000 & wait $!",
@@ -99,9 +95,7 @@ def test_what_a_node_says_that_comes_back_after_3_minutes_does_not_count(
     assert end_of(jobs, "stale")["phase"] == "Cancelled"
 
 
-def test_a_kubelet_that_stops_leaves_a_container_behind_and_the_job_goes_on_elsewhere(
-    cluster, nodes, jobs, measured
-):
+def test_a_kubelet_that_stops_leaves_a_container_behind_and_the_job_goes_on_elsewhere(cluster, nodes, jobs, measured):
     jobs.apply(shell_job(cluster, "orphan", sleeps(90), lostAfterSeconds=PATIENT))
     node = running_on(jobs, "orphan")
     [old] = jobs.pods("orphan")

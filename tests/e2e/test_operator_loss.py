@@ -53,9 +53,7 @@ def test_jobs_do_not_notice_that_operator_pods_are_deleted(cluster, jobs, count)
 
 
 @pytest.mark.parametrize("flags", [(), ("--force", "--grace-period=0")], ids=["cleanly", "by force"])
-def test_jobs_that_end_while_no_operator_is_there_have_their_outcome_when_one_is_back(
-    cluster, jobs, flags
-):
+def test_jobs_that_end_while_no_operator_is_there_have_their_outcome_when_one_is_back(cluster, jobs, flags):
     cluster.await_operators()
     names = [f"meanwhile-{number}" for number in range(MANY)]
     for name in names:
@@ -75,9 +73,7 @@ def test_jobs_that_end_while_no_operator_is_there_have_their_outcome_when_one_is
     assert_undisturbed(jobs, names)
 
 
-def test_an_operators_node_that_loses_power_costs_the_jobs_of_other_nodes_a_take_over(
-    cluster, nodes, jobs, measured
-):
+def test_an_operators_node_that_loses_power_costs_the_jobs_of_other_nodes_a_take_over(cluster, nodes, jobs, measured):
     cluster.spread_operators()
     victim, other = nodes
     names = run_on(cluster, jobs, other, "elsewhere")

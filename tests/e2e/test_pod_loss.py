@@ -23,9 +23,7 @@ def test_a_container_that_is_killed_is_a_failure_and_is_tried_again(cluster, nod
     assert (entry["outcome"], entry["exitCode"]) == ("Failed", 137), dump(entry)
 
 
-def test_a_pod_that_is_deleted_by_force_is_a_disruption_and_is_replaced_at_once(
-    cluster, jobs, measured
-):
+def test_a_pod_that_is_deleted_by_force_is_a_disruption_and_is_replaced_at_once(cluster, jobs, measured):
     jobs.apply(shell_job(cluster, "forced", f"[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; {sleeps(100000)}"))
     pod = jobs.wait_running("forced", limit=60)
     # As `kubectl delete --force` does. The finalizer keeps the pod until its container has ended.

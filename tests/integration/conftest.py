@@ -47,9 +47,7 @@ def pinned_kubernetes():
 @pytest.fixture(scope="session")
 def bare_cluster():
     """etcd and kube-apiserver with the CRDs, and nothing that acts on what the tests write there."""
-    with Cluster(
-        nodes=0, kwok=False, controller_manager=False, scheduler=False, audit=False
-    ) as cluster:
+    with Cluster(nodes=0, kwok=False, controller_manager=False, scheduler=False, audit=False) as cluster:
         cluster.kubectl("apply", "-f", str(CRDS))
 
         # Not `kubectl wait`: it gives up on a definition that has no conditions yet.

@@ -13,16 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CRD_PATH = ROOT / "crds/holdfast.dev_durablejobs.yaml"
 JOBS = "/apis/holdfast.dev/v1alpha1/namespaces/default/durablejobs"
 
-PHASES = [
-    "Pending",
-    "Running",
-    "Backoff",
-    "Suspended",
-    "Cancelling",
-    "Succeeded",
-    "Failed",
-    "Cancelled",
-]
+PHASES = ["Pending", "Running", "Backoff", "Suspended", "Cancelling", "Succeeded", "Failed", "Cancelled"]
 TERMINAL = {"Succeeded", "Failed", "Cancelled"}
 # A legal way from a new job, which is Pending by default, to each phase.
 WAY_TO = {
@@ -45,9 +36,7 @@ def unique_name(prefix="job"):
 
 
 def job(name=None, **spec):
-    template = {
-        "spec": {"containers": [{"name": "main", "image": "busybox:1.36", "command": ["true"]}]}
-    }
+    template = {"spec": {"containers": [{"name": "main", "image": "busybox:1.36", "command": ["true"]}]}}
     return {
         "apiVersion": "holdfast.dev/v1alpha1",
         "kind": "DurableJob",
@@ -70,11 +59,7 @@ def status(phase, **fields):
     if phase in TERMINAL:
         result["completionTime"] = "2026-01-02T04:04:05Z"
     else:
-        result["waiting"] = {
-            "reason": "PodRunning",
-            "message": "the pod runs",
-            "nextAction": "record its end",
-        }
+        result["waiting"] = {"reason": "PodRunning", "message": "the pod runs", "nextAction": "record its end"}
     result.update(fields)
     return {key: value for key, value in result.items() if value is not None}
 
@@ -100,9 +85,7 @@ class Api:
 
     def put_status(self, current, new_status):
         """(code, answer). A write as the operator's: identity, version and status, nothing else."""
-        metadata = {
-            key: current["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")
-        }
+        metadata = {key: current["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
         body = {key: current[key] for key in ("apiVersion", "kind")}
         body["metadata"] = metadata
         if new_status is not None:

@@ -161,9 +161,7 @@ def test_what_an_image_says_to_openssl_is_not_heard(turn, tmp_path):
     ("exit 0", 0), ("exit 7", 7), ("exit 255", 255),
     ("kill -KILL $$", 137), ("kill -TERM $$", 143), ("kill -SEGV $$", 139),
 ])
-def test_the_exit_code_and_the_signal_of_the_child_are_kept_and_left_in_the_lease(
-    turn, script, code
-):
+def test_the_exit_code_and_the_signal_of_the_child_are_kept_and_left_in_the_lease(turn, script, code):
     turn.grant()
     with turn.agent(["sh", "-c", script]) as agent:
         assert agent.wait() == code

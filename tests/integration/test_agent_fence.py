@@ -59,9 +59,7 @@ def made_anew(turn):
     (given_to_another_pod, "the Lease is job-1-other/some-uid's"),
     (made_anew, "the Lease was deleted and created again"),
 ])  # fmt: skip
-def test_a_worker_whose_lease_is_lost_is_dead_within_a_sixth_of_its_duration(
-    turn, tmp_path, loss, words
-):
+def test_a_worker_whose_lease_is_lost_is_dead_within_a_sixth_of_its_duration(turn, tmp_path, loss, words):
     heart = Beats(tmp_path / "beats")
     turn.grant()
     with turn.agent(beats(heart.path, "deaf", "away")) as agent:
@@ -123,9 +121,7 @@ def test_a_worker_whose_job_is_deleted_has_its_pods_grace(turn, cluster, tmp_pat
 # -- no answers --------------------------------------------------------------------------------
 
 
-def test_a_worker_that_is_cut_off_is_told_to_end_at_two_thirds_and_dead_by_five_sixths(
-    long_turn, link, tmp_path
-):
+def test_a_worker_that_is_cut_off_is_told_to_end_at_two_thirds_and_dead_by_five_sixths(long_turn, link, tmp_path):
     turn, heart = long_turn, Beats(tmp_path / "beats")
     turn.grant()
     with turn.agent(beats(heart.path, "deaf", "away"), KUBERNETES_SERVICE_PORT=link.port) as agent:
@@ -166,9 +162,7 @@ def test_there_is_no_way_back_once_fencing_has_begun(turn, link, tmp_path):
         assert not heart.living()
 
 
-def test_an_api_server_that_is_away_for_half_the_duration_changes_nothing(
-    long_turn, link, tmp_path
-):
+def test_an_api_server_that_is_away_for_half_the_duration_changes_nothing(long_turn, link, tmp_path):
     turn, heart = long_turn, Beats(tmp_path / "beats")
     turn.grant()
     with turn.agent(beats(heart.path), KUBERNETES_SERVICE_PORT=link.port) as agent:
@@ -248,9 +242,7 @@ def test_a_token_that_is_rotated_on_disk_is_used_by_the_next_request(long_turn, 
 # -- an agent that is stopped ------------------------------------------------------------------
 
 
-def test_an_agent_that_was_stopped_for_longer_than_its_lease_kills_before_anything_else(
-    turn, tmp_path
-):
+def test_an_agent_that_was_stopped_for_longer_than_its_lease_kills_before_anything_else(turn, tmp_path):
     heart = Beats(tmp_path / "beats")
     turn.grant()
     with turn.agent(beats(heart.path, "deaf", "away")) as agent:
@@ -268,9 +260,7 @@ def test_an_agent_that_was_stopped_for_longer_than_its_lease_kills_before_anythi
         assert turn.get() == stopped
 
 
-def test_an_agent_that_is_stopped_before_its_child_starts_none_when_it_wakes(
-    turn, cluster, tmp_path
-):
+def test_an_agent_that_is_stopped_before_its_child_starts_none_when_it_wakes(turn, cluster, tmp_path):
     heart = Beats(tmp_path / "beats")
     turn.grant()
     with Gate(cluster) as gate:

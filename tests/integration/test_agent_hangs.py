@@ -56,9 +56,7 @@ def test_a_folder_that_hangs_does_not_keep_the_child_of_an_agent_that_is_cut_off
         agent.check_fenced("no renewal was acknowledged for")
 
 
-def test_an_agent_whose_folder_hangs_from_the_first_waits_and_works_as_ever(
-    hanging_folders, turn, beside, tmp_path
-):
+def test_an_agent_whose_folder_hangs_from_the_first_waits_and_works_as_ever(hanging_folders, turn, beside, tmp_path):
     heart = Beats(tmp_path / "beats")
     with (HangingFolder(beside) as folder, turn.agent(beats(heart.path, "deaf")) as agent,
           folder.ends_first()):
@@ -72,9 +70,7 @@ def test_an_agent_whose_folder_hangs_from_the_first_waits_and_works_as_ever(
         agent.check_fenced("the Lease is attempt 2's")
 
 
-def test_a_folder_that_hangs_does_not_keep_the_end_of_the_child_from_the_lease(
-    hanging_folders, turn, beside, tmp_path
-):
+def test_a_folder_that_hangs_does_not_keep_the_end_of_the_child_from_the_lease(hanging_folders, turn, beside, tmp_path):
     turn.grant()
     script = f"until [ -e {tmp_path}/over ]; do sleep 0.05; done; exit 3"
     with turn.agent(["sh", "-c", script]) as agent:
@@ -101,9 +97,7 @@ def test_credentials_that_hang_end_the_child_in_time(hanging_folders, turn, tmp_
 # -- what a child puts in their place ----------------------------------------------------------
 
 
-def test_a_link_in_place_of_the_progress_file_is_not_followed(
-    hanging_folders, turn, beside, tmp_path
-):
+def test_a_link_in_place_of_the_progress_file_is_not_followed(hanging_folders, turn, beside, tmp_path):
     heart = Beats(tmp_path / "beats")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

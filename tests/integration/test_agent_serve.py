@@ -134,10 +134,7 @@ def test_the_next_attempt_of_a_slot_finds_nothing_of_the_last(worker, cluster):
 # -- what does not begin -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("job", [
-    {"worker_uid": "another"},
-    {"run": {"nextAttemptTime": "2026-01-02T03:04:05Z"}},
-])
+@pytest.mark.parametrize("job", [{"worker_uid": "another"}, {"run": {"nextAttemptTime": "2026-01-02T03:04:05Z"}}])
 def test_an_attempt_that_is_not_current_is_handed_back(worker, tmp_path, job):
     with worker.agent(["touch", tmp_path / "begun"]):
         worker.run("other", **job).wait("returned")

@@ -45,10 +45,7 @@ def wait_refused(jobs, name, text, reason="PodCreationRefused"):
     assert_nothing_spent(status)
     wait_for(
         f"an event about {name}",
-        lambda: any(
-            event["reason"] == "PodRejected" and text in event["note"]
-            for event in jobs.events(name)
-        ),
+        lambda: any(event["reason"] == "PodRejected" and text in event["note"] for event in jobs.events(name)),
         60,
     )
     return status
@@ -83,18 +80,14 @@ def test_a_template_that_the_operators_cache_has_no_room_for_makes_pods_too(jobs
         pytest.param(no_pods_by_pod_security, "violates PodSecurity", id="pod-security"),
     ],
 )
-def test_a_job_whose_pod_is_refused_waits_says_so_and_goes_on_with_the_same_attempt(
-    jobs, refusal, words
-):
+def test_a_job_whose_pod_is_refused_waits_says_so_and_goes_on_with_the_same_attempt(jobs, refusal, words):
     with refusal(jobs):
         jobs.apply(job("refused", annotations=runs(0)))
         wait_refused(jobs, "refused", words)
     assert_goes_on(jobs, "refused")
 
 
-def test_a_job_over_quota_waits_then_is_stalled_and_goes_on_when_the_quota_is_raised(
-    jobs,
-):
+def test_a_job_over_quota_waits_then_is_stalled_and_goes_on_when_the_quota_is_raised(jobs):
     with no_pods_by_quota(jobs):
         jobs.apply(job("over", annotations=runs(0), startDeadlineSeconds=3))
         wait_refused(jobs, "over", "exceeded quota")
@@ -144,9 +137,7 @@ def test_suspend_cancel_and_the_active_deadline_work_while_the_pod_is_refused(jo
         ),
     ],
 )
-def test_an_invalid_template_fails_the_job_with_the_servers_message_and_spends_no_budget(
-    jobs, container, words
-):
+def test_an_invalid_template_fails_the_job_with_the_servers_message_and_spends_no_budget(jobs, container, words):
     jobs.apply(job("invalid", pod={"containers": [{"name": "main", "image": "x", **container}]}))
     status = jobs.wait_phase("invalid", "Failed")
     condition = jobs.conditions("invalid")["Failed"]
@@ -154,11 +145,7 @@ def test_an_invalid_template_fails_the_job_with_the_servers_message_and_spends_n
     assert words in condition["message"]
     assert (status["attempt"], status["failures"], status["disruptions"]) == (1, 0, 0)
     assert "waiting" not in status
-    wait_for(
-        "an event",
-        lambda: any(event["reason"] == "PodTemplateInvalid" for event in jobs.events("invalid")),
-        60,
-    )
+    wait_for("an event", lambda: any(event["reason"] == "PodTemplateInvalid" for event in jobs.events("invalid")), 60)
 
 
 def test_a_webhook_that_breaks_pods_for_a_while_fails_no_job(jobs):
@@ -180,19 +167,14 @@ def test_a_foreign_pod_of_the_same_name_is_waited_for_and_left_alone(jobs):
         jobs.pods_path,
         {
             "metadata": {"name": name},
-            "spec": {
-                "containers": [{"name": "main", "image": "x"}],
-                "terminationGracePeriodSeconds": 0,
-            },
+            "spec": {"containers": [{"name": "main", "image": "x"}], "terminationGracePeriodSeconds": 0},
         },
     )
     jobs.patch("taken", suspend=False)
     wait_refused(jobs, "taken", name, reason="PodNameTaken")
     foreign = jobs.api("GET", f"{jobs.pods_path}/{name}")
     assert "deletionTimestamp" not in foreign["metadata"]
-    assert not foreign["metadata"].get("finalizers") and not foreign["metadata"].get(
-        "ownerReferences"
-    )
+    assert not foreign["metadata"].get("finalizers") and not foreign["metadata"].get("ownerReferences")
     jobs.api("DELETE", f"{jobs.pods_path}/{name}")
     assert_goes_on(jobs, "taken")
 
@@ -222,10 +204,7 @@ def test_what_admission_adds_to_a_pod_is_harmless(jobs):
         "spec: Object.spec{terminationGracePeriodSeconds: 7}}"
     )
     mutate_pods(jobs, MUTATING, "adds", patch)
-    probe = {
-        "metadata": {"name": "probe"},
-        "spec": {"containers": [{"name": "main", "image": "x"}]},
-    }
+    probe = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
     wait_for(
         "the policy to be in force",
         lambda: jobs.api("POST", jobs.pods_path + "?dryRun=All", probe)["metadata"].get("labels"),
@@ -237,15 +216,7 @@ def test_what_admission_adds_to_a_pod_is_harmless(jobs):
         f"/api/v1/namespaces/{jobs.namespace}/limitranges",
         {
             "metadata": {"name": "defaults"},
-            "spec": {
-                "limits": [
-                    {
-                        "type": "Container",
-                        "defaultRequest": {"cpu": "10m"},
-                        "default": {"cpu": "20m"},
-                    }
-                ]
-            },
+            "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "10m"}, "default": {"cpu": "20m"}}]},
         },
     )
     jobs.apply(job("changed", annotations=runs(0)))

@@ -69,9 +69,7 @@ def test_active_deadline_ends_a_job_whose_pod_has_not_started(jobs):
 
 
 def test_active_deadline_ends_a_job_in_backoff(jobs):
-    jobs.apply(
-        job("backs-off", annotations=runs(0, 1), retryBackoff=LONG_BACKOFF, activeDeadlineSeconds=10)
-    )
+    jobs.apply(job("backs-off", annotations=runs(0, 1), retryBackoff=LONG_BACKOFF, activeDeadlineSeconds=10))
     status = jobs.wait_phase("backs-off", "Backoff")
     assert seconds_of(status["waiting"]["deadline"]) - seconds_of(status["startTime"]) == 10
     status = assert_out_of_time(jobs, "backs-off", 10)
@@ -146,16 +144,12 @@ def test_an_active_deadline_that_is_raised_gives_more_time(jobs):
 
 
 def test_a_job_that_ends_before_its_deadlines_is_untouched_by_them(jobs):
-    jobs.apply(
-        job("in-time", annotations=runs(0), activeDeadlineSeconds=60, attemptDeadlineSeconds=60)
-    )
+    jobs.apply(job("in-time", annotations=runs(0), activeDeadlineSeconds=60, attemptDeadlineSeconds=60))
     assert settle(jobs, "in-time")["phase"] == "Succeeded"
 
 
 def test_each_attempt_may_run_for_the_attempt_deadline_and_spends_a_failure(jobs):
-    jobs.apply(
-        job("too-long", attemptDeadlineSeconds=2, backoffLimit=1, retryBackoff=SHORT_BACKOFF)
-    )
+    jobs.apply(job("too-long", attemptDeadlineSeconds=2, backoffLimit=1, retryBackoff=SHORT_BACKOFF))
     status = jobs.wait_phase("too-long", "Failed")
     assert budgets(status) == (2, 2, 0)
     assert outcomes(status) == ["DeadlineExceeded", "DeadlineExceeded"]
@@ -179,9 +173,7 @@ def test_an_attempt_that_was_too_long_is_followed_by_one_that_counts(jobs):
 
 
 def test_the_time_before_the_start_is_no_part_of_the_attempt_deadline(jobs):
-    jobs.apply(
-        job("late", annotations={"holdfast-test/start-after": "4s"}, attemptDeadlineSeconds=2)
-    )
+    jobs.apply(job("late", annotations={"holdfast-test/start-after": "4s"}, attemptDeadlineSeconds=2))
     status = jobs.wait("late", lambda s: s.get("failures") == 1, 60)
     entry = status["history"][0]
     assert seconds_of(entry["startTime"]) - seconds_of(status["startTime"]) >= 4 - ROUNDING
@@ -213,12 +205,7 @@ def test_a_finished_job_and_its_pods_are_deleted_when_their_time_is_over(cluster
     offset = cluster.audit_offset()
     time_to_live = 8  # for its end to be seen
     made = jobs.apply(
-        job(
-            "expires",
-            annotations=runs(0, exit_code),
-            backoffLimit=0,
-            ttlSecondsAfterFinished=time_to_live,
-        )
+        job("expires", annotations=runs(0, exit_code), backoffLimit=0, ttlSecondsAfterFinished=time_to_live)
     )
     status = jobs.wait_phase("expires", "Succeeded", "Failed")
     write = deletion_of(cluster, offset, jobs, "expires")
@@ -242,16 +229,12 @@ def test_a_time_to_live_that_is_set_later_counts_from_the_end(jobs):
     wait_for("the job to be gone", lambda: jobs.get("stays") is None, 60)
 
 
-def test_a_job_whose_time_is_over_while_the_operator_is_down_is_deleted_when_it_is_back(
-    operator, jobs
-):
+def test_a_job_whose_time_is_over_while_the_operator_is_down_is_deleted_when_it_is_back(operator, jobs):
     jobs.apply(job("expires", annotations=runs(0), ttlSecondsAfterFinished=8))
     status = jobs.wait_phase("expires", "Succeeded")
     operator.kill()
     try:
-        wait_until(
-            seconds_of(status["completionTime"]) + 8, lambda: jobs.get("expires") is not None
-        )
+        wait_until(seconds_of(status["completionTime"]) + 8, lambda: jobs.get("expires") is not None)
     finally:
         operator.start()
     wait_for("job and pods to be gone", lambda: not jobs.list() and not jobs.pods(), 60)
@@ -270,6 +253,4 @@ def test_deadlines_that_pass_while_the_operator_is_down_count_when_it_is_back(op
         operator.start()
     assert jobs.wait_phase("active", "Failed")["history"][0]["reason"] == "RunsStopped"
     assert jobs.conditions("active")["Failed"]["reason"] == "DeadlineExceeded"
-    assert jobs.wait_phase("attempt", "Failed")["history"][0]["reason"] == (
-        "AttemptDeadlineExceeded"
-    )
+    assert jobs.wait_phase("attempt", "Failed")["history"][0]["reason"] == ("AttemptDeadlineExceeded")

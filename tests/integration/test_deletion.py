@@ -135,11 +135,7 @@ def test_a_namespace_with_jobs_in_all_states_can_be_deleted(cluster):
     jobs.wait_phase("backs-off", "Backoff")
     jobs.wait_phase("sleeps", "Suspended")
     cluster.api("DELETE", f"/api/v1/namespaces/{name}")
-    wait_for(
-        "the namespace to be gone",
-        lambda: cluster.api("GET", f"/api/v1/namespaces/{name}")[0] == 404,
-        180,
-    )
+    wait_for("the namespace to be gone", lambda: cluster.api("GET", f"/api/v1/namespaces/{name}")[0] == 404, 180)
 
 
 # -- made again under the same name ------------------------------------------------------------
@@ -155,9 +151,7 @@ def assert_new_life(jobs, name, old):
     assert place(status)["podName"] != place(old["status"])["podName"]
 
     def only_new():
-        return {pod["metadata"]["labels"]["holdfast.dev/job-uid"] for pod in jobs.pods()} == {
-            new["metadata"]["uid"]
-        }
+        return {pod["metadata"]["labels"]["holdfast.dev/job-uid"] for pod in jobs.pods()} == {new["metadata"]["uid"]}
 
     wait_for("the old job's pods to be gone", only_new, 150)
 
@@ -219,9 +213,7 @@ def test_an_orphaned_pod_is_not_adopted_by_a_new_job_of_the_name(operator, jobs)
 
 
 @pytest.mark.parametrize("phase,exit_code", [("Succeeded", 0), ("Failed", 9)])
-def test_the_end_of_a_pod_deleted_while_the_operator_is_down_is_still_read(
-    operator, jobs, phase, exit_code
-):
+def test_the_end_of_a_pod_deleted_while_the_operator_is_down_is_still_read(operator, jobs, phase, exit_code):
     jobs.apply(job("read", backoffLimit=0))
     pod = jobs.wait_running("read")
     operator.kill()

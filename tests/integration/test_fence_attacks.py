@@ -67,12 +67,7 @@ ATTACKS = {
     "another-jobs-lease": ("holder", given("rival", put()), HOLDER + "rival/"),
     "a-lease-taken-back": ("holder", given(None, put()), HOLDER + "nobody holds it"),
     "a-lease-given-on": ("rival", given("rival", given("holder", put())), HOLDER + "holder/"),
-    "a-lease-given-on-unseen": (
-        "holder",
-        remembered(given("rival", put())),
-        "the object has been modified",
-        409,
-    ),
+    "a-lease-given-on-unseen": ("holder", remembered(given("rival", put())), "the object has been modified", 409),
     "a-lease-made-anew-unseen": ("holder", remembered(made_anew), "Precondition failed: UID", 409),
     "a-pod-of-the-holders-name": ("reborn", given("deleted", put()), HOLDER + "reborn/"),
     "a-pod-of-that-name-elsewhere": ("stranger", put(), no_right_to("update")),
@@ -85,17 +80,9 @@ ATTACKS = {
     "an-electors-lease-unbound": ("unbound", renew_plain(), HOLDER + "elector-1 holds it"),
     "an-electors-lease-labelled": ("holder", renew_plain(True), HOLDER + "elector-1 holds it"),
     "an-electors-lease-by-patch": ("patcher", patch_plain(ME), HOLDER + "elector-1 holds it"),
-    "the-schedulers-lease": (
-        "holder",
-        renew_foreign("kube-system", "kube-scheduler"),
-        no_right_to("update"),
-    ),
+    "the-schedulers-lease": ("holder", renew_foreign("kube-system", "kube-scheduler"), no_right_to("update")),
     "a-nodes-lease": ("holder", renew_foreign("kube-node-lease", "node-0"), no_right_to("update")),
-    "a-shards-lease": (
-        "holder",
-        renew_foreign("holdfast-system", "holdfast-shard-0"),
-        no_right_to("update"),
-    ),
+    "a-shards-lease": ("holder", renew_foreign("holdfast-system", "holdfast-shard-0"), no_right_to("update")),
     # The holder, and more than a renewal.
     "another-holder": ("holder", put("spec", "holderIdentity", "rival/1"), SPEC),
     "no-holder": ("holder", put("spec", "holderIdentity", None), SPEC),
@@ -103,11 +90,7 @@ ATTACKS = {
     "the-attempts-number": ("holder", put("spec", "leaseTransitions", 7), SPEC),
     "another-acquire-time": ("holder", put("spec", "acquireTime", LATER), SPEC),
     "no-acquire-time": ("holder", put("spec", "acquireTime", None), SPEC),
-    "an-acquire-time-of-its-own": (
-        "holder",
-        without_acquire_time(put("spec", "acquireTime", LATER)),
-        SPEC,
-    ),
+    "an-acquire-time-of-its-own": ("holder", without_acquire_time(put("spec", "acquireTime", LATER)), SPEC),
     "no-renew-time": ("holder", put("spec", "renewTime", None), NO_RENEWAL),
     "another-jobs-label": ("holder", put("metadata", "labels", JOB_UID, "another"), METADATA),
     "one-more-label": ("holder", put("metadata", "labels", "a", "b"), METADATA),
@@ -145,11 +128,7 @@ ATTACKS = {
     "the-fences-binding": ("tenant", take_down(BINDING), no_right_to("delete", BINDING)),
     # A service account that may create Leases and so is no worker.
     "elector-renews": ("elector", put(), HOLDER + "holder/"),
-    "elector-holds-and-takes-more": (
-        "elector",
-        given("elector", put("spec", "leaseTransitions", 7)),
-        SPEC,
-    ),
+    "elector-holds-and-takes-more": ("elector", given("elector", put("spec", "leaseTransitions", 7)), SPEC),
     "elector-labels-its-lock": ("elector", renew_plain(True), HOLDER + "elector-1 holds it"),
     "elector-deletes": ("elector", delete(), OPERATOR),
     "elector-creates": ("elector", create(), OPERATOR),
@@ -175,11 +154,7 @@ ATTACKS = {
     # The Lease of a run of a job with many.
     "another-runs-lease": ("rival", of_run(7, put()), HOLDER + "holder/"),
     "a-runs-lease-taken-back": ("holder", of_run(7, given(None, put())), HOLDER + "nobody holds it"),
-    "another-holder-of-a-runs-lease": (
-        "holder",
-        of_run(7, put("spec", "holderIdentity", "rival/1")),
-        SPEC,
-    ),
+    "another-holder-of-a-runs-lease": ("holder", of_run(7, put("spec", "holderIdentity", "rival/1")), SPEC),
     "edit-renews-a-runs-lease": ("tenant", of_run(7, put()), HOLDER + "holder/"),
     "edit-deletes-a-runs-lease": ("tenant", of_run(7, delete()), OPERATOR),
     "edit-squats-the-first-runs-name": ("tenant", create(run="-0"), OPERATOR),
@@ -188,11 +163,7 @@ ATTACKS = {
     "elector-renews-a-runs-lease": ("elector", of_run(7, put()), HOLDER + "holder/"),
     # People who act as workers.
     "a-worker-impersonated": ("landlord-as-worker", put(), HOLDER + "holder/"),
-    "the-holder-impersonated": (
-        "landlord-as-holder",
-        put(),
-        'cannot impersonate resource "userextras/',
-    ),
+    "the-holder-impersonated": ("landlord-as-holder", put(), 'cannot impersonate resource "userextras/'),
 }
 
 

@@ -12,9 +12,7 @@ from host_node import HOSTED
 from host_worker import SOON, beating, jobs, lives, nodes, operator  # noqa: F401
 from lives import BY_HAND, budgets, flush_audit, operator_writes, outcomes, settle, wait_told
 from localcluster import wait_for
-from losses import (
-    REACTION, assert_one_disruption, delete_pod, pod_name, recoveries, wait_attempt, write_times,
-)
+from losses import (REACTION, assert_one_disruption, delete_pod, pod_name, recoveries, wait_attempt, write_times)
 
 CLUSTER = {"nodes": 0, "kwok": False}
 # What the machine's noise may add to a bound.
@@ -47,9 +45,7 @@ def writes_of(cluster, offset, jobs, name):
 # -- what it costs -----------------------------------------------------------------------------
 
 
-def test_a_job_with_a_heartbeat_whose_pod_ends_at_once_costs_five_writes(
-    cluster, operator, jobs, lives
-):
+def test_a_job_with_a_heartbeat_whose_pod_ends_at_once_costs_five_writes(cluster, operator, jobs, lives):
     offset = cluster.audit_offset()
     jobs.apply(beating("short", lives, pod=BY_HAND))
     pod = jobs.wait_pod("short", lambda pod: True)
@@ -59,9 +55,7 @@ def test_a_job_with_a_heartbeat_whose_pod_ends_at_once_costs_five_writes(
     assert writes_of(cluster, offset, jobs, "short") == [STATUS, POD, LEASE, STATUS, RELEASE]
 
 
-def test_a_job_with_a_heartbeat_costs_one_write_more_than_a_plain_one(
-    cluster, operator, nodes, jobs, lives
-):
+def test_a_job_with_a_heartbeat_costs_one_write_more_than_a_plain_one(cluster, operator, nodes, jobs, lives):
     offset = cluster.audit_offset()
     # That a pod runs is on record once it has for 3 s.
     jobs.apply(beating("proves", lives, {"run": 8}))
@@ -75,9 +69,7 @@ def test_a_job_with_a_heartbeat_costs_one_write_more_than_a_plain_one(
         STATUS, POD, LEASE, STATUS, STATUS, RELEASE]
 
 
-def test_the_worker_and_nobody_else_gets_the_agent_and_its_settings(
-    operator, nodes, jobs, lives
-):
+def test_the_worker_and_nobody_else_gets_the_agent_and_its_settings(operator, nodes, jobs, lives):
     jobs.apply(beating("looks", lives, {"run": 0}))
     assert settle(jobs, "looks")["phase"] == "Succeeded"
     [pod] = jobs.pods("looks")
@@ -119,9 +111,7 @@ def check_goes_on_at_once(jobs, lives, offset, name, outcome, exit_code):
     return status
 
 
-def test_a_failure_is_tried_again_and_the_lease_changes_hands_at_once(
-    cluster, operator, nodes, jobs, lives
-):
+def test_a_failure_is_tried_again_and_the_lease_changes_hands_at_once(cluster, operator, nodes, jobs, lives):
     offset = cluster.audit_offset()
     jobs.apply(beating("fails", lives, {"run": 1, "exit": 3}, {"run": 1}))
     status = check_goes_on_at_once(jobs, lives, offset, "fails", "Failed", 3)
@@ -140,9 +130,7 @@ def kill_the_agent(pod):
 
 
 @pytest.mark.parametrize("how", [kill_both, kill_the_agent])
-def test_a_worker_whose_agent_is_killed_is_dead_with_it_and_has_failed(
-    cluster, operator, nodes, jobs, lives, how
-):
+def test_a_worker_whose_agent_is_killed_is_dead_with_it_and_has_failed(cluster, operator, nodes, jobs, lives, how):
     offset = cluster.audit_offset()
     name = how.__name__.replace("_", "-")
     jobs.apply(beating(name, lives, {"deaf": True, "away": True}, {"run": 1}))
@@ -180,9 +168,7 @@ def test_a_worker_whose_pod_is_deleted_ends_and_the_next_one_follows_once_that_w
 # -- what a user asks for ----------------------------------------------------------------------
 
 
-def test_a_suspended_job_s_worker_is_stopped_and_its_next_attempt_gets_the_lease(
-    operator, nodes, jobs, lives
-):
+def test_a_suspended_job_s_worker_is_stopped_and_its_next_attempt_gets_the_lease(operator, nodes, jobs, lives):
     jobs.apply(beating("sleeps", lives, {}, {"run": 1}))
     lives.wait(1)
     jobs.patch("sleeps", suspend=True)
@@ -241,9 +227,7 @@ def test_a_worker_that_lives_and_makes_no_progress_has_hung_in_time(operator, no
 
 
 @pytest.mark.long  # RenewalsAndProgressThatComeInTimeWriteNothing has the rule
-def test_a_slow_worker_that_makes_progress_just_within_its_deadline_is_never_ended(
-    operator, nodes, jobs, lives
-):
+def test_a_slow_worker_that_makes_progress_just_within_its_deadline_is_never_ended(operator, nodes, jobs, lives):
     jobs.apply(beating("slow", lives, {"progress": DEADLINE - 1, "run": 3 * DEADLINE},
                        heartbeat=WATCHED))
     assert budgets(settle(jobs, "slow", limit=60)) == (1, 0, 0)
@@ -260,9 +244,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("what", TAKEN)
-def test_a_template_that_uses_the_agent_s_names_is_refused_with_a_word(
-    operator, nodes, jobs, lives, what
-):
+def test_a_template_that_uses_the_agent_s_names_is_refused_with_a_word(operator, nodes, jobs, lives, what):
     name = f"takes-{what}"
     jobs.apply(beating(name, lives, pod=HOSTED | TAKEN[what]))
     jobs.wait_phase(name, "Failed")

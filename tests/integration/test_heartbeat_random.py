@@ -121,9 +121,7 @@ class Disturber:
         self._later.append((time.monotonic() + seconds, what))
 
 
-def test_no_two_children_of_a_job_are_ever_at_work_at_one_time(
-    operator, nodes, jobs, tmp_path
-):
+def test_no_two_children_of_a_job_are_ever_at_work_at_one_time(operator, nodes, jobs, tmp_path):
     rng = seeded("random heartbeats")
     lives = {f"job-{number}": Lives(tmp_path / f"job-{number}") for number in range(JOBS)}
     for name, one in lives.items():

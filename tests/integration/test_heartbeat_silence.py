@@ -98,9 +98,7 @@ def check_late_work_is_refused(fall):
 # -- the kubelet lives -------------------------------------------------------------------------
 
 
-def test_a_worker_that_is_cut_off_fences_itself_and_is_lost_as_a_disruption(
-    cluster, operator, nodes, jobs, lives
-):
+def test_a_worker_that_is_cut_off_fences_itself_and_is_lost_as_a_disruption(cluster, operator, nodes, jobs, lives):
     fall = Fall(cluster, jobs, nodes, lives, "cut", {"deaf": True, "away": True}, {"run": 1})
     before = counted(operator)
     fall.pod.link.cut_off()
@@ -120,9 +118,7 @@ def test_a_worker_that_hears_its_end_is_back_from_a_cut_before_the_lease_could_b
     fall.finish(spends=(1, 0, 0))
 
 
-def test_a_stopped_agent_is_lost_and_what_its_child_does_late_is_refused(
-    cluster, operator, nodes, jobs, lives
-):
+def test_a_stopped_agent_is_lost_and_what_its_child_does_late_is_refused(cluster, operator, nodes, jobs, lives):
     fall = Fall(cluster, jobs, nodes, lives, "stopped", {"deaf": True}, {"run": 1})
     fall.pod.lose()  # its container does not end when it is told to
     before = counted(operator)
@@ -153,9 +149,7 @@ def test_a_stopped_agent_is_lost_and_what_its_child_does_late_is_refused(
 
 
 @pytest.mark.parametrize("whom", ["both", "agent"])
-def test_a_killed_worker_whose_node_does_not_tell_is_lost_by_its_silence(
-    cluster, operator, nodes, jobs, lives, whom
-):
+def test_a_killed_worker_whose_node_does_not_tell_is_lost_by_its_silence(cluster, operator, nodes, jobs, lives, whom):
     fall = Fall(cluster, jobs, nodes, lives, f"killed-{whom}", {"deaf": True}, {"run": 1})
     fall.pod.lose()
     before = counted(operator)
@@ -187,9 +181,7 @@ def test_a_deaf_worker_that_is_cut_off_from_everybody_is_dead_before_the_lease_i
 # -- the node is silent ------------------------------------------------------------------------
 
 
-def test_a_silent_node_is_no_matter_while_its_worker_proves_that_it_lives(
-    cluster, operator, nodes, jobs, lives
-):
+def test_a_silent_node_is_no_matter_while_its_worker_proves_that_it_lives(cluster, operator, nodes, jobs, lives):
     fall = Fall(cluster, jobs, nodes, lives, "apart", {"run": LOST_AFTER + 15})
     wait_renewals(cluster, [fall.pod.node.name])
     fall.pod.node.partition()
@@ -234,9 +226,7 @@ def test_a_node_that_dies_with_its_worker_is_lost_after_the_lease_s_duration_not
 # -- who was granted it and may run ------------------------------------------------------------
 
 
-def test_no_child_starts_beside_one_whose_pod_was_deleted_by_force(
-    cluster, operator, nodes, jobs, lives
-):
+def test_no_child_starts_beside_one_whose_pod_was_deleted_by_force(cluster, operator, nodes, jobs, lives):
     fall = Fall(cluster, jobs, nodes, lives, "forced", {"deaf": True, "away": True}, {"run": 1})
     fall.pod.lose()
     [pod] = jobs.pods("forced")
@@ -251,9 +241,7 @@ def test_no_child_starts_beside_one_whose_pod_was_deleted_by_force(
     fall.finish()
 
 
-def test_an_operator_that_is_killed_between_grants_the_lease_no_sooner(
-    cluster, operator, nodes, jobs, lives
-):
+def test_an_operator_that_is_killed_between_grants_the_lease_no_sooner(cluster, operator, nodes, jobs, lives):
     fall = Fall(cluster, jobs, nodes, lives, "between", {"deaf": True}, {"run": 1})
     fall.pod.lose()
     fall.pod.signal(signal.SIGSTOP)

@@ -132,9 +132,7 @@ def test_another_replicas_intent_is_lost_after_its_writers_time_and_no_attempt_g
 
     # Too late: it is of an old attempt.
     create_late(jobs, "bare", pods["bare"])
-    wait_for(
-        "the late pod of the lost attempt to be gone", lambda: not pod_named(jobs, pods["bare"]), 60
-    )
+    wait_for("the late pod of the lost attempt to be gone", lambda: not pod_named(jobs, pods["bare"]), 60)
     assert finish(jobs, "bare")["attempt"] == 2
     assert not write_times(cluster, offset, "create", pods["bare"], user=OPERATOR_USER)
     assert not write_times(cluster, offset, "create", pods["late"], user=OPERATOR_USER)

@@ -5,15 +5,7 @@ import re
 import pytest
 
 from holdfast import FINALIZER, job, place, runs
-from lives import (
-    BY_HAND,
-    LONG_BACKOFF,
-    STAYS,
-    finalizers,
-    settle,
-    wait_events,
-    wait_told,
-)
+from lives import (BY_HAND, LONG_BACKOFF, STAYS, finalizers, settle, wait_events, wait_told)
 from localcluster import wait_for
 from losses import LOST_AFTER, pod_name, seconds_of
 from replicas import SHARDS, shard_of
@@ -61,13 +53,7 @@ def test_the_pod_is_named_owned_and_held_as_promised(jobs):
     uid = body["metadata"]["uid"]
     assert pod["metadata"]["name"] == pod_name(body, 1) == place(body["status"])["podName"]
     assert pod["metadata"]["ownerReferences"] == [
-        {
-            "apiVersion": "holdfast.dev/v1alpha1",
-            "kind": "DurableJob",
-            "name": "made",
-            "uid": uid,
-            "controller": True,
-        }
+        {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob", "name": "made", "uid": uid, "controller": True}
     ]
     assert pod["metadata"]["finalizers"] == [FINALIZER]
     assert pod["metadata"]["labels"] == {
@@ -254,10 +240,7 @@ def table(text):
     lines = text.rstrip("\n").split("\n")
     heads = lines[0].split()
     starts = [found.start() for found in re.finditer(r"\S+", lines[0])] + [None]
-    return heads, [
-        {head: line[a:b].strip() for head, a, b in zip(heads, starts, starts[1:])}
-        for line in lines[1:]
-    ]
+    return heads, [{head: line[a:b].strip() for head, a, b in zip(heads, starts, starts[1:])} for line in lines[1:]]
 
 
 def test_kubectl_get_prints_where_the_job_stands(cluster, jobs):

@@ -42,10 +42,7 @@ class HandMadeNodes:
                 cluster.api(
                     "POST",
                     LEASES,
-                    {
-                        "metadata": {"name": name},
-                        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40},
-                    },
+                    {"metadata": {"name": name}, "spec": {"holderIdentity": name, "leaseDurationSeconds": 40}},
                 )[0]
                 == 201
             )
@@ -72,9 +69,7 @@ class HandMadeNodes:
             now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".000000Z"
             with self._lock, contextlib.suppress(OSError, http.client.HTTPException):  # the next one comes soon
                 for name in sorted(self._alive):
-                    self._cluster.api(
-                        "PATCH", f"{LEASES}/{name}", {"spec": {"renewTime": now}}, "merge"
-                    )
+                    self._cluster.api("PATCH", f"{LEASES}/{name}", {"spec": {"renewTime": now}}, "merge")
 
 
 @pytest.fixture(scope="module")
@@ -110,20 +105,14 @@ def outage(cluster, operator):
 def test_a_node_that_dies_alone_among_many_is_found_within_one_window(cluster, outage):
     status = wait_attempt(outage.jobs, "alone", 2)
     assert_one_disruption(status, "NodeSilent")
-    took = created_at(cluster, outage.offset, place(status)["podName"]) - outage.nodes.last_renewal(
-        "hand-0"
-    )
+    took = created_at(cluster, outage.offset, place(status)["podName"]) - outage.nodes.last_renewal("hand-0")
     assert LOST_AFTER <= took <= LOST_AFTER + 1 + REACTION + SLACK
 
 
-def test_nodes_that_fell_silent_together_get_one_window_more_and_lose_nothing_if_they_wake_in_it(
-    outage,
-):
+def test_nodes_that_fell_silent_together_get_one_window_more_and_lose_nothing_if_they_wake_in_it(outage):
     jobs, nodes = outage.jobs, outage.nodes
     last = nodes.last_renewal("hand-1")
-    wait_for(
-        "one window to be over for all", lambda: time.time() - last > LOST_AFTER + REACTION, 60
-    )
+    wait_for("one window to be over for all", lambda: time.time() - last > LOST_AFTER + REACTION, 60)
     waiting = jobs.wait("heals", lambda s: s["waiting"]["reason"] == "NodeSilent", 60)["waiting"]
     assert jobs.status("heals")["attempt"] == 1
     jobs.wait(
@@ -140,9 +129,7 @@ def test_nodes_that_fell_silent_together_get_one_window_more_and_lose_nothing_if
 def test_a_node_that_died_with_most_others_is_found_within_two_windows(cluster, outage):
     status = wait_attempt(outage.jobs, "dies", 2, limit=120)
     assert_one_disruption(status, "NodeSilent")
-    took = created_at(cluster, outage.offset, place(status)["podName"]) - outage.nodes.last_renewal(
-        "hand-6"
-    )
+    took = created_at(cluster, outage.offset, place(status)["podName"]) - outage.nodes.last_renewal("hand-6")
     assert 2 * LOST_AFTER <= took <= 2 * LOST_AFTER + 1 + REACTION + SLACK
     heals = outage.jobs.status("heals")
     assert (heals["phase"], heals["attempt"]) == ("Running", 1)

@@ -74,23 +74,17 @@ def test_an_attempt_bound_to_a_node_that_never_was_is_lost_in_time(cluster, gone
     status = wait_attempt(jobs, "never", 2)
     assert_one_disruption(status, "NodeGone")
     assert status["history"][0]["nodeName"] == "ghost"
-    bound = write_time(
-        cluster, gone.offset, "create", status["history"][0]["podName"], subresource="binding"
-    )
+    bound = write_time(cluster, gone.offset, "create", status["history"][0]["podName"], subresource="binding")
     took = created_at(cluster, gone.offset, place(status)["podName"]) - bound
     assert LOST_AFTER - 1 <= took <= LOST_AFTER + REACTION + SLACK
     bind(jobs, jobs.pod("never"), "node-1")
     assert finish(jobs, "never")["attempt"] == 2
 
 
-def test_with_policy_failed_a_dead_node_holds_the_next_attempt_back_until_its_object_is_deleted(
-    cluster, gone
-):
+def test_with_policy_failed_a_dead_node_holds_the_next_attempt_back_until_its_object_is_deleted(cluster, gone):
     jobs = gone.jobs
     status = jobs.wait_phase("patient", "Backoff")
-    assert [(entry["outcome"], entry["reason"]) for entry in status["history"]] == [
-        ("Lost", "NodeSilent")
-    ]
+    assert [(entry["outcome"], entry["reason"]) for entry in status["history"]] == [("Lost", "NodeSilent")]
     assert status["waiting"]["reason"] == "OldPodNotEnded"
     assert status["history"][0]["podName"] in status["waiting"]["message"]
     assert "node-2" in status["waiting"]["message"]

@@ -31,11 +31,7 @@ PATIENT = 40
 # So much of a node that the scheduler prefers any other one for the next attempt.
 LARGE = {
     "containers": [
-        {
-            "name": "main",
-            "image": "busybox:1.36",
-            "resources": {"requests": {"cpu": "24", "memory": "96Gi"}},
-        }
+        {"name": "main", "image": "busybox:1.36", "resources": {"requests": {"cpu": "24", "memory": "96Gi"}}}
     ]
 }
 
@@ -124,15 +120,10 @@ def test_a_silent_node_is_told_of_and_one_that_comes_back_in_time_loses_nothing(
     status = jobs.wait("returns", lambda s: s["waiting"]["reason"] == "PodRunning", PATIENT + 60)
     assert (status["attempt"], status["disruptions"], status["phase"]) == (1, 0, "Running")
     status = finish(jobs, "returns")
-    assert (status["attempt"], [entry["outcome"] for entry in status["history"]]) == (
-        1,
-        ["Succeeded"],
-    )
+    assert (status["attempt"], [entry["outcome"] for entry in status["history"]]) == (1, ["Succeeded"])
 
 
-def test_the_attempt_on_a_silent_node_is_lost_in_time_and_the_next_one_runs_on_another_node(
-    cluster, operator, silence
-):
+def test_the_attempt_on_a_silent_node_is_lost_in_time_and_the_next_one_runs_on_another_node(cluster, operator, silence):
     jobs = silence.jobs
     status = wait_attempt(jobs, "moves", 2)
     assert_one_disruption(status, "NodeSilent")
@@ -153,9 +144,7 @@ def test_a_success_that_a_lost_attempts_pod_reports_later_does_not_count(operato
     assert [entry["outcome"] for entry in status["history"]] == ["Lost", "Succeeded"]
 
 
-def test_a_next_attempt_on_a_node_that_is_still_silent_is_lost_at_once_and_the_third_one_waits(
-    silence,
-):
+def test_a_next_attempt_on_a_node_that_is_still_silent_is_lost_at_once_and_the_third_one_waits(silence):
     status = silence.jobs.wait_phase("pinned", "Backoff")
     assert (status["attempt"], status["failures"], status["disruptions"]) == (2, 0, 2)
     assert [entry["reason"] for entry in status["history"]] == ["NodeSilent"] * 2
@@ -172,10 +161,7 @@ def test_a_pod_stuck_terminating_on_a_dead_node_is_lost_and_what_it_reports_late
     # The node and the pod's overstay run side by side.
     assert_one_disruption(status, {"NodeSilent", "PodStuckTerminating"})
     told = seconds_of(pod["metadata"]["deletionTimestamp"])
-    assert (
-        created_at(cluster, silence.offset, place(status)["podName"]) - told
-        <= LOST_AFTER + REACTION + SLACK
-    )
+    assert (created_at(cluster, silence.offset, place(status)["podName"]) - told <= LOST_AFTER + REACTION + SLACK)
     report_late_success(silence, operator, "stuck")
 
 

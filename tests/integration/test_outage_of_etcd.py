@@ -10,9 +10,7 @@ from outages import NODES, WINDOW, assert_nothing_lost, outlast_the_window, run_
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("operator")]
 
 
-def test_while_etcd_hangs_no_window_runs_and_afterwards_a_dead_node_is_found_within_one(
-    cluster, jobs
-):
+def test_while_etcd_hangs_no_window_runs_and_afterwards_a_dead_node_is_found_within_one(cluster, jobs):
     run_on_each_node(jobs)
     cluster.kill_node("node-2")
     cluster.pause("etcd")

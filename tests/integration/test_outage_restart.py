@@ -10,9 +10,7 @@ from outages import NODES, WINDOW, assert_nothing_lost, come_back, outlast_the_w
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("operator")]
 
 
-def test_only_the_node_that_died_before_the_server_did_is_lost_and_within_one_window_after_it(
-    cluster, jobs
-):
+def test_only_the_node_that_died_before_the_server_did_is_lost_and_within_one_window_after_it(cluster, jobs):
     run_on_each_node(jobs)
     cluster.kill_node("node-2")
     cluster.kill_apiserver()

@@ -43,9 +43,7 @@ def assert_replaced(jobs, name, offset, pod, reason):
     assert entry["podName"] == pod["metadata"]["name"]
     assert entry["nodeName"] == pod["spec"]["nodeName"]
     assert entry["exitCode"] == 143
-    ended = write_time(
-        jobs.cluster, offset, "patch", entry["podName"], subresource="status", user="kwok"
-    )
+    ended = write_time(jobs.cluster, offset, "patch", entry["podName"], subresource="status", user="kwok")
     created = created_at(jobs.cluster, offset, place(status)["podName"])
     assert created - ended <= REACTION + SLACK
     wait_for(
@@ -79,11 +77,7 @@ def test_an_evicted_pod_is_lost_and_replaced_within_a_second(cluster, jobs):
 def test_a_preempted_pod_is_lost_and_replaced_within_a_second(cluster, jobs):
     cluster.add_node("small", labels={"size": "small"}, capacity={"cpu": "1"})
     for name, value in (("unimportant", -10), ("important", 1000)):
-        cluster.api(
-            "POST",
-            "/apis/scheduling.k8s.io/v1/priorityclasses",
-            {"metadata": {"name": name}, "value": value},
-        )
+        cluster.api("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
     container = {
         "name": "main",
         "image": "busybox:1.36",
@@ -101,9 +95,7 @@ def test_a_preempted_pod_is_lost_and_replaced_within_a_second(cluster, jobs):
         },
     )
     status = wait_attempt(jobs, "preempted", 2)
-    waiting = jobs.wait("preempted", lambda s: s["waiting"]["reason"] == "PodUnschedulable", 60)[
-        "waiting"
-    ]
+    waiting = jobs.wait("preempted", lambda s: s["waiting"]["reason"] == "PodUnschedulable", 60)["waiting"]
     assert "available" in waiting["message"]
     assert status["attempt"] == 2
     # The scheduler of 1.32 tells the pods that wait of those alone that leave a node.
@@ -125,12 +117,7 @@ def test_a_force_deleted_pod_is_lost(jobs):
 def test_a_pod_whose_finalizer_was_taken_off_and_that_vanished_is_lost(cluster, operator, jobs):
     pod = start(jobs, "vanished")
     name = pod["metadata"]["name"]
-    jobs.api(
-        "PATCH",
-        f"{jobs.pods_path}/{name}",
-        {"metadata": {"finalizers": None}},
-        content_type="merge",
-    )
+    jobs.api("PATCH", f"{jobs.pods_path}/{name}", {"metadata": {"finalizers": None}}, content_type="merge")
     offset = cluster.audit_offset()
     delete_pod(jobs, pod, grace=0)
     status = wait_attempt(jobs, "vanished", 2)
@@ -152,15 +139,9 @@ def test_a_pod_deleted_before_it_was_bound_is_lost(jobs):
 def test_a_pod_without_our_labels_is_still_ours_and_gets_them_back(jobs):
     pod = start(jobs, "stripped")
     path = f"{jobs.pods_path}/{pod['metadata']['name']}"
-    ours = {
-        key: text
-        for key, text in pod["metadata"]["labels"].items()
-        if key.startswith("holdfast.dev/")
-    }
+    ours = {key: text for key, text in pod["metadata"]["labels"].items() if key.startswith("holdfast.dev/")}
     assert len(ours) == 4
-    jobs.api(
-        "PATCH", path, {"metadata": {"labels": {key: None for key in ours}}}, content_type="merge"
-    )
+    jobs.api("PATCH", path, {"metadata": {"labels": {key: None for key in ours}}}, content_type="merge")
     wait_for(
         "the labels to come back",
         lambda: ours.items()
@@ -192,14 +173,9 @@ ENDS_AROUND_A_DELETION = {
 @pytest.mark.parametrize("name", ENDS_AROUND_A_DELETION)
 def test_a_pod_whose_deletion_showed_before_its_failure_is_lost_whatever_the_kubelets_clock_says(jobs, name):
     after, exit_code = ENDS_AROUND_A_DELETION[name]
-    pod = start(
-        jobs, name, annotations={"holdfast-test/ignore-delete": "true"}, retryBackoff=SHORT_BACKOFF
-    )
+    pod = start(jobs, name, annotations={"holdfast-test/ignore-delete": "true"}, retryBackoff=SHORT_BACKOFF)
     pod = delete_pod(jobs, pod)
-    asked = (
-        seconds_of(pod["metadata"]["deletionTimestamp"])
-        - pod["metadata"]["deletionGracePeriodSeconds"]
-    )
+    asked = (seconds_of(pod["metadata"]["deletionTimestamp"]) - pod["metadata"]["deletionGracePeriodSeconds"])
     jobs.end_pod(pod, "Failed", containerStatuses=ended_container(pod, exit_code, asked + after))
     status = wait_attempt(jobs, name, 2)
     assert status["history"][0]["outcome"] == "Lost"
@@ -213,9 +189,7 @@ def test_a_pod_that_ends_as_a_target_of_a_disruption_is_lost_whatever_its_exit_c
         pod,
         "Failed",
         exit_code=1,
-        conditions=[
-            {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
-        ],
+        conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}],
     )
     assert_one_disruption(wait_attempt(jobs, "shutdown", 2), "TerminationByKubelet")
 
@@ -223,21 +197,13 @@ def test_a_pod_that_ends_as_a_target_of_a_disruption_is_lost_whatever_its_exit_c
 def test_a_pod_that_the_kubelet_rejects_is_lost(jobs):
     jobs.apply(job("rejected", annotations={"holdfast-test/start-after": "600s"}))
     pod = jobs.wait_pod("rejected", lambda found: found["spec"].get("nodeName"))
-    set_pod_status(
-        jobs,
-        pod,
-        phase="Failed",
-        reason="OutOfcpu",
-        message="Node didn't have enough resource: cpu",
-    )
+    set_pod_status(jobs, pod, phase="Failed", reason="OutOfcpu", message="Node didn't have enough resource: cpu")
     status = wait_attempt(jobs, "rejected", 2)
     assert_one_disruption(status, "OutOfcpu")
     assert "exitCode" not in status["history"][0]
 
 
-def test_the_first_loss_goes_on_at_once_and_later_ones_in_a_row_wait_until_the_budget_is_spent(
-    jobs,
-):
+def test_the_first_loss_goes_on_at_once_and_later_ones_in_a_row_wait_until_the_budget_is_spent(jobs):
     pod = start(jobs, "unlucky", disruptionLimit=2, retryBackoff=SEEN_BACKOFF)
     delete_pod(jobs, pod)
     assert wait_attempt(jobs, "unlucky", 2)["phase"] == "Running"

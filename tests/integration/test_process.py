@@ -45,9 +45,7 @@ def bare(request):
     ],
 )
 def test_nonsense_is_refused_with_a_message_and_exit_code_2(flag, words):
-    result = subprocess.run(
-        [operator_binary(), flag], capture_output=True, text=True, timeout=30, check=False
-    )
+    result = subprocess.run([operator_binary(), flag], capture_output=True, text=True, timeout=30, check=False)
     assert result.returncode == 2
     assert words in result.stderr and result.stdout == ""
 
@@ -63,9 +61,7 @@ def test_nonsense_in_the_environment_names_the_variable():
 
 def test_help_and_version_are_printed_and_end_with_0():
     for flag, words in (("--help", "--watch-namespace"), ("--version", "holdfast-operator")):
-        result = subprocess.run(
-            [operator_binary(), flag], capture_output=True, text=True, timeout=30, check=False
-        )
+        result = subprocess.run([operator_binary(), flag], capture_output=True, text=True, timeout=30, check=False)
         assert result.returncode == 0 and words in result.stdout and result.stderr == ""
 
 
@@ -83,9 +79,7 @@ def test_a_kubeconfig_that_is_not_there_ends_the_process_with_1_and_its_name(tmp
 
 
 def test_watch_namespace_limits_what_is_worked_on(cluster):
-    first, second, other = (
-        Jobs(cluster, new_namespace(cluster, name)) for name in ("first", "second", "other")
-    )
+    first, second, other = (Jobs(cluster, new_namespace(cluster, name)) for name in ("first", "second", "other"))
     other.apply(job("unseen", annotations=runs(0)))
     flags = ["--watch-namespace=first", "--watch-namespace=second"]
     with Operator(cluster, *flags) as operator:
@@ -109,9 +103,7 @@ def test_watch_namespace_by_environment_and_commas(cluster):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_signal_ends_it_in_time_with_0_and_work_goes_on_after_the_next_start(
-    cluster, number
-):
+def test_a_stop_signal_ends_it_in_time_with_0_and_work_goes_on_after_the_next_start(cluster, number):
     jobs = Jobs(cluster, new_namespace(cluster, f"stop-{number.name.lower()}"))
     names = [f"job-{i}" for i in range(30)]
     with Operator(cluster) as operator:
@@ -195,12 +187,8 @@ def grant_all_but(cluster, user, resource, verb):
     return cluster.kubeconfig_for(user)
 
 
-@pytest.mark.parametrize(
-    "resource,verb", [("durablejobs/status", "update"), ("pods", "create"), ("pods", "patch")]
-)
-def test_a_right_that_is_missing_for_a_write_is_named_in_the_log_and_waited_for(
-    cluster, namespace, resource, verb
-):
+@pytest.mark.parametrize("resource,verb", [("durablejobs/status", "update"), ("pods", "create"), ("pods", "patch")])
+def test_a_right_that_is_missing_for_a_write_is_named_in_the_log_and_waited_for(cluster, namespace, resource, verb):
     user = f"lacks-{verb}-{resource.replace('/', '-')}"
     jobs = Jobs(cluster, namespace)
     kubeconfig = grant_all_but(cluster, user, resource, verb)

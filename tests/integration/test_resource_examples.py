@@ -9,10 +9,7 @@ from resource_api import ROOT
 EXAMPLES = ROOT / "examples"
 FILES = sorted(EXAMPLES.rglob("*.yaml"))
 BATCH_JOB = EXAMPLES / "from-batch-job/job.yaml"
-TWO_LINES = {
-    "apiVersion: batch/v1": "apiVersion: holdfast.dev/v1alpha1",
-    "kind: Job": "kind: DurableJob",
-}
+TWO_LINES = {"apiVersion: batch/v1": "apiVersion: holdfast.dev/v1alpha1", "kind: Job": "kind: DurableJob"}
 
 
 def converted(text):
@@ -66,17 +63,7 @@ def test_the_converted_example_differs_in_two_lines():
 
 
 def test_what_kubectl_create_job_prints_is_accepted_after_two_lines(api):
-    command = [
-        "create",
-        "job",
-        "made",
-        "--image=busybox:1.36",
-        "--dry-run=client",
-        "-o",
-        "yaml",
-        "--",
-        "true",
-    ]
+    command = ["create", "job", "made", "--image=busybox:1.36", "--dry-run=client", "-o", "yaml", "--", "true"]
     printed = api.kubectl(*command)
     assert printed.returncode == 0, printed.stderr
     result = api.kubectl("apply", "-f", "-", stdin=converted(printed.stdout))
@@ -85,15 +72,7 @@ def test_what_kubectl_create_job_prints_is_accepted_after_two_lines(api):
 
 def test_a_converted_job_keeps_what_it_said(api):
     before = yaml.safe_load(BATCH_JOB.read_text())
-    result = api.kubectl(
-        "create",
-        "--dry-run=server",
-        "-o",
-        "json",
-        "-f",
-        "-",
-        stdin=converted(BATCH_JOB.read_text()),
-    )
+    result = api.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=converted(BATCH_JOB.read_text()))
     assert result.returncode == 0, result.stderr
     after = json.loads(result.stdout)
     assert {key: after["spec"][key] for key in before["spec"]} == before["spec"]

@@ -54,17 +54,13 @@ def in_spec(path):
 
 
 def run(*command):
-    return subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, timeout=300, check=False
-    )
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, check=False)
 
 
 # -- generated files ----------------------------------------------------------------------------
 
 
-def test_the_definition_is_up_to_date_with_its_source_and_the_api_server(
-    pinned_kubernetes, bare_cluster, tmp_path
-):
+def test_the_definition_is_up_to_date_with_its_source_and_the_api_server(pinned_kubernetes, bare_cluster, tmp_path):
     document = tmp_path / "openapi.json"
     code, answer = bare_cluster.api("GET", "/openapi/v3/api/v1")
     assert code == 200
@@ -73,9 +69,7 @@ def test_the_definition_is_up_to_date_with_its_source_and_the_api_server(
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_the_generator_says_when_the_definition_is_out_of_date(
-    pinned_kubernetes, bare_cluster, tmp_path
-):
+def test_the_generator_says_when_the_definition_is_out_of_date(pinned_kubernetes, bare_cluster, tmp_path):
     _, answer = bare_cluster.api("GET", "/openapi/v3/api/v1")
     pod_spec = answer["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]
     pod_spec["properties"]["brandNew"] = {"type": "string"}
@@ -210,9 +204,7 @@ def test_every_rule_says_what_to_do():
 # -- names and columns --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["dj", "djob", "durablejob", "durablejobs", "durablejobs.holdfast.dev"]
-)
+@pytest.mark.parametrize("name", ["dj", "djob", "durablejob", "durablejobs", "durablejobs.holdfast.dev"])
 def test_the_resource_is_found_by_all_its_names(api, name):
     assert api.kubectl("get", name).returncode == 0
 

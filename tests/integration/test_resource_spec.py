@@ -74,12 +74,7 @@ def test_the_restart_policy_is_never_by_default_and_nothing_else_is_added_to_the
 
 def test_what_retry_backoff_leaves_out_is_filled_in(api):
     current = api.create(job(retryBackoff={"initialSeconds": 1}))
-    assert current["spec"]["retryBackoff"] == {
-        "initialSeconds": 1,
-        "factor": 2,
-        "maxSeconds": 360,
-        "jitterPercent": 20,
-    }
+    assert current["spec"]["retryBackoff"] == {"initialSeconds": 1, "factor": 2, "maxSeconds": 360, "jitterPercent": 20}
 
 
 def test_an_empty_heartbeat_stays_empty_because_the_operator_has_its_default(api):
@@ -115,11 +110,7 @@ def test_a_name_of_up_to_63_characters_is_accepted(api, length):
     "fields",
     [
         {"backoffLimit": 0, "disruptionLimit": 0, "ttlSecondsAfterFinished": 0},
-        {
-            "backoffLimit": 2**31 - 1,
-            "disruptionLimit": 2**31 - 1,
-            "ttlSecondsAfterFinished": 2**31 - 1,
-        },
+        {"backoffLimit": 2**31 - 1, "disruptionLimit": 2**31 - 1, "ttlSecondsAfterFinished": 2**31 - 1},
         {
             "startDeadlineSeconds": 1,
             "scheduleDeadlineSeconds": 1,
@@ -130,14 +121,7 @@ def test_a_name_of_up_to_63_characters_is_accepted(api, length):
         {"startDeadlineSeconds": 31536000, "scheduleDeadlineSeconds": 31536000, "lostAfterSeconds": 86400},
         {"attemptDeadlineSeconds": 2**31 - 1, "activeDeadlineSeconds": 2**31 - 1},
         {"retryBackoff": {"initialSeconds": 1, "factor": 1, "maxSeconds": 1, "jitterPercent": 0}},
-        {
-            "retryBackoff": {
-                "initialSeconds": 86400,
-                "factor": 10,
-                "maxSeconds": 86400,
-                "jitterPercent": 100,
-            }
-        },
+        {"retryBackoff": {"initialSeconds": 86400, "factor": 10, "maxSeconds": 86400, "jitterPercent": 100}},
         {"heartbeat": {"leaseDurationSeconds": 10, "progressDeadlineSeconds": 10}},
         {"heartbeat": {"leaseDurationSeconds": 3600, "progressDeadlineSeconds": 31536000}},
         {"parallelism": 0},
@@ -326,22 +310,16 @@ def test_a_mutable_field_may_be_taken_back(api, field):
 
 def test_cancel_is_never_taken_back(api):
     name = api.create(job(cancel=True))["metadata"]["name"]
-    refused(
-        api.patch(name, {"spec": {"cancel": False}}), "spec.cancel: Forbidden: cancel is one way"
-    )
+    refused(api.patch(name, {"spec": {"cancel": False}}), "spec.cancel: Forbidden: cancel is one way")
 
 
 def test_cancel_is_never_removed(api):
     current = api.create(job(cancel=True))
     name = current["metadata"]["name"]
-    refused(
-        api.patch(name, {"spec": {"cancel": None}}), "spec.cancel: Forbidden: cancel is one way"
-    )
+    refused(api.patch(name, {"spec": {"cancel": None}}), "spec.cancel: Forbidden: cancel is one way")
     refused(api.patch(name, [{"op": "remove", "path": "/spec/cancel"}]), "spec.cancel: Forbidden")
     result = api.apply(job(name))
-    assert result.returncode == 0, (
-        "an apply that never named cancel leaves it alone: " + result.stderr
-    )
+    assert result.returncode == 0, ("an apply that never named cancel leaves it alone: " + result.stderr)
     assert api.get(name)["spec"]["cancel"] is True
 
 
@@ -410,29 +388,19 @@ def test_parallelism_rises_only_with_completions(api):
 
 
 TEMPLATE_CHANGES = {
-    "image": [
-        {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "other"}
-    ],
+    "image": [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "other"}],
     "command": [{"op": "remove", "path": "/spec/template/spec/containers/0/command"}],
     "label": [{"op": "replace", "path": "/spec/template/metadata/labels/app", "value": "c"}],
     "label added": [{"op": "add", "path": "/spec/template/metadata/labels/new", "value": "c"}],
     "annotations removed": [{"op": "remove", "path": "/spec/template/metadata/annotations"}],
     "metadata removed": [{"op": "remove", "path": "/spec/template/metadata"}],
     "container added": [
-        {
-            "op": "add",
-            "path": "/spec/template/spec/containers/-",
-            "value": {"name": "b", "image": "b"},
-        }
+        {"op": "add", "path": "/spec/template/spec/containers/-", "value": {"name": "b", "image": "b"}}
     ],
     "init container removed": [{"op": "remove", "path": "/spec/template/spec/initContainers/1"}],
     "init containers removed": [{"op": "remove", "path": "/spec/template/spec/initContainers"}],
     "init containers reordered": [
-        {
-            "op": "move",
-            "from": "/spec/template/spec/initContainers/0",
-            "path": "/spec/template/spec/initContainers/1",
-        }
+        {"op": "move", "from": "/spec/template/spec/initContainers/0", "path": "/spec/template/spec/initContainers/1"}
     ],
     "environment reordered": [
         {
@@ -441,22 +409,14 @@ TEMPLATE_CHANGES = {
             "path": "/spec/template/spec/containers/0/env/1",
         }
     ],
-    "quantity": [
-        {
-            "op": "replace",
-            "path": "/spec/template/spec/containers/0/resources/limits/cpu",
-            "value": 3,
-        }
-    ],
+    "quantity": [{"op": "replace", "path": "/spec/template/spec/containers/0/resources/limits/cpu", "value": 3}],
     "label changed": [{"op": "replace", "path": "/spec/template/metadata/labels/app", "value": "b"}],
     "labels removed": [{"op": "remove", "path": "/spec/template/metadata/labels"}],
     "annotation added": [{"op": "add", "path": "/spec/template/metadata/annotations/x", "value": "y"}],
     "metadata removed": [{"op": "remove", "path": "/spec/template/metadata"}],
     "finalizer added": [{"op": "add", "path": "/spec/template/metadata/finalizers/-", "value": "example.com/b"}],
     "volume removed": [{"op": "remove", "path": "/spec/template/spec/volumes/0"}],
-    "service account added": [
-        {"op": "add", "path": "/spec/template/spec/priorityClassName", "value": "high"}
-    ],
+    "service account added": [{"op": "add", "path": "/spec/template/spec/priorityClassName", "value": "high"}],
 }
 
 
@@ -465,17 +425,12 @@ def test_the_template_is_never_changed(api, change):
     body = job()
     body["spec"]["template"] = copy.deepcopy(POD)
     name = api.create(body)["metadata"]["name"]
-    refused(
-        api.patch(name, TEMPLATE_CHANGES[change]),
-        "spec.template: Forbidden: the template is immutable",
-    )
+    refused(api.patch(name, TEMPLATE_CHANGES[change]), "spec.template: Forbidden: the template is immutable")
 
 
 def test_containers_are_never_reordered(api):
     body = job()
-    body["spec"]["template"]["spec"]["containers"].append(
-        {"name": "second", "image": "busybox:1.36"}
-    )
+    body["spec"]["template"]["spec"]["containers"].append({"name": "second", "image": "busybox:1.36"})
     name = api.create(body)["metadata"]["name"]
     path = "/spec/template/spec/containers"
     changes = [{"op": "move", "from": f"{path}/0", "path": f"{path}/1"}]
@@ -496,10 +451,7 @@ def test_containers_are_never_reordered(api):
 )
 def test_the_heartbeat_is_never_added_removed_or_changed(api, before, after):
     name = api.create(job(heartbeat=before) if before else job())["metadata"]["name"]
-    refused(
-        api.patch(name, {"spec": {"heartbeat": after}}),
-        "spec.heartbeat: Forbidden: the heartbeat is immutable",
-    )
+    refused(api.patch(name, {"spec": {"heartbeat": after}}), "spec.heartbeat: Forbidden: the heartbeat is immutable")
 
 
 def test_an_unchanged_job_can_be_applied_again(api):

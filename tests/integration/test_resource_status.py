@@ -118,33 +118,22 @@ def counted(api, counter):
 @pytest.mark.parametrize("counter", COUNTERS)
 def test_a_counter_is_never_lowered(api, counter):
     current = counted(api, counter)
-    refused(
-        api.put_status(current, status("Running", **{counter: 0})),
-        f"status.{counter}: Forbidden",
-        "never fall",
-    )
+    refused(api.put_status(current, status("Running", **{counter: 0})), f"status.{counter}: Forbidden", "never fall")
 
 
 @pytest.mark.parametrize("counter", COUNTERS)
 def test_a_counter_is_never_removed(api, counter):
     current = counted(api, counter)
-    refused(
-        api.put_status(current, status("Running", **{counter: None})),
-        f"status.{counter}: Forbidden",
-    )
+    refused(api.put_status(current, status("Running", **{counter: None})), f"status.{counter}: Forbidden")
     changes = [{"op": "remove", "path": f"/status/{counter}"}]
-    refused(
-        api.patch(current["metadata"]["name"], changes, "/status"), f"status.{counter}: Forbidden"
-    )
+    refused(api.patch(current["metadata"]["name"], changes, "/status"), f"status.{counter}: Forbidden")
 
 
 @pytest.mark.parametrize("counter", COUNTERS)
 def test_a_counter_is_never_lowered_along_a_legal_edge_either(api, counter):
     for phase in ("Pending", "Backoff", "Succeeded", "Failed"):
         current = counted(api, counter)
-        refused(
-            api.put_status(current, status(phase, **{counter: 0})), f"status.{counter}: Forbidden"
-        )
+        refused(api.put_status(current, status(phase, **{counter: 0})), f"status.{counter}: Forbidden")
 
 
 def test_counters_start_at_zero(api):
@@ -172,12 +161,8 @@ def test_start_time_never_changes(api):
 
 def test_start_time_is_never_removed(api):
     current = api.job_in("Running")
-    refused(
-        api.put_status(current, status("Running", startTime=None)), "status.startTime: Forbidden"
-    )
-    refused(
-        api.put_status(current, status("Succeeded", startTime=None)), "status.startTime: Forbidden"
-    )
+    refused(api.put_status(current, status("Running", startTime=None)), "status.startTime: Forbidden")
+    refused(api.put_status(current, status("Succeeded", startTime=None)), "status.startTime: Forbidden")
 
 
 def test_start_time_may_be_set_later(api):
@@ -197,37 +182,25 @@ def test_start_time_is_not_set_after_the_end(api):
 def test_completion_time_never_changes(api, phase):
     current = api.job_in(phase)
     new = status(phase, completionTime="2026-01-02T04:04:06Z")
-    refused(
-        api.put_status(current, new),
-        "status.completionTime: Forbidden: completionTime never changes",
-    )
+    refused(api.put_status(current, new), "status.completionTime: Forbidden: completionTime never changes")
 
 
 @pytest.mark.parametrize("phase", sorted(TERMINAL))
 def test_completion_time_is_never_removed(api, phase):
-    refused(
-        api.put_status(api.job_in(phase), status(phase, completionTime=None)),
-        "status.completionTime",
-    )
+    refused(api.put_status(api.job_in(phase), status(phase, completionTime=None)), "status.completionTime")
 
 
 @pytest.mark.parametrize("phase", sorted(TERMINAL))
 def test_a_terminal_phase_needs_completion_time(api, phase):
     current = api.job_in("Suspended" if phase == "Cancelled" else "Running")
     new = status(phase, completionTime=None)
-    refused(
-        api.put_status(current, new), "status.completionTime: Required value", "in the same write"
-    )
+    refused(api.put_status(current, new), "status.completionTime: Required value", "in the same write")
 
 
 @pytest.mark.parametrize("phase", [phase for phase in PHASES if phase not in TERMINAL])
 def test_a_phase_that_is_not_terminal_has_no_completion_time(api, phase):
     new = status(phase, completionTime="2026-01-02T04:04:05Z")
-    refused(
-        api.put_status(api.job_in(phase), new),
-        "status.completionTime: Forbidden",
-        "until the job ends",
-    )
+    refused(api.put_status(api.job_in(phase), new), "status.completionTime: Forbidden", "until the job ends")
 
 
 # -- waiting ------------------------------------------------------------------------------------
@@ -241,9 +214,7 @@ def test_a_job_that_has_not_ended_says_what_it_waits_for(api, phase):
 
 def test_a_job_that_has_ended_waits_for_nothing(api):
     new = status("Succeeded", waiting=CHANGED["waiting"])
-    refused(
-        api.put_status(api.job_in("Running"), new), "status.waiting: Forbidden", "waits for nothing"
-    )
+    refused(api.put_status(api.job_in("Running"), new), "status.waiting: Forbidden", "waits for nothing")
 
 
 # -- the end is the end -------------------------------------------------------------------------
@@ -319,11 +290,7 @@ def test_a_full_outbox_is_accepted_and_one_more_entry_is_not(api):
 
 @pytest.mark.parametrize("field", ATTEMPT)
 def test_no_history_of_a_finished_job_is_changed(api, finished, field):
-    entry = (
-        without(ATTEMPT, field)
-        if field not in ("attempt", "outcome")
-        else {**ATTEMPT, "attempt": 9}
-    )
+    entry = (without(ATTEMPT, field) if field not in ("attempt", "outcome") else {**ATTEMPT, "attempt": 9})
     refused(api.put_status(finished, {**FULL, "history": [entry]}), "final")
 
 

@@ -102,27 +102,12 @@ WRONG = {
         missing("spec", "template", "spec", "containers"),
         "spec.template.spec.containers: Required value",
     ),
-    "empty-containers": (
-        pod(containers=[]),
-        "spec.template.spec.containers in body should have at least 1 items",
-    ),
-    "containers-as-a-map": (
-        pod(containers={"main": {}}),
-        'unknown field "spec.template.spec.containers.main"',
-    ),
+    "empty-containers": (pod(containers=[]), "spec.template.spec.containers in body should have at least 1 items"),
+    "containers-as-a-map": (pod(containers={"main": {}}), 'unknown field "spec.template.spec.containers.main"'),
     "no-image": (container(image=None), "spec.template.spec.containers[0].image: Required value"),
-    "empty-image": (
-        container(image=""),
-        "containers[0].image in body should be at least 1 chars long",
-    ),
-    "no-container-name": (
-        container(name=None),
-        "spec.template.spec.containers[0].name: Required value",
-    ),
-    "empty-container-name": (
-        container(name=""),
-        "containers[0].name in body should be at least 1 chars long",
-    ),
+    "empty-image": (container(image=""), "containers[0].image in body should be at least 1 chars long"),
+    "no-container-name": (container(name=None), "spec.template.spec.containers[0].name: Required value"),
+    "empty-container-name": (container(name=""), "containers[0].name in body should be at least 1 chars long"),
     "init-container-without-image": (
         pod(initContainers=[{"name": "init"}]),
         "spec.template.spec.initContainers[0].image: Required value",
@@ -133,31 +118,14 @@ WRONG = {
         "volumes[1]: Duplicate value",
     ),
     "two-mounts-in-one-place": (
-        container(
-            volumeMounts=[{"name": "v", "mountPath": "/a"}, {"name": "w", "mountPath": "/a"}]
-        ),
+        container(volumeMounts=[{"name": "v", "mountPath": "/a"}, {"name": "w", "mountPath": "/a"}]),
         "volumeMounts[1]: Duplicate value",
     ),
-    "restart-policy-always": (
-        pod(restartPolicy="Always"),
-        "restartPolicy must be Never, or be left out",
-    ),
-    "restart-policy-on-failure": (
-        pod(restartPolicy="OnFailure"),
-        "set backoffLimit to limit",
-    ),
-    "container-restart-policy": (
-        container(restartPolicy="Always"),
-        "a container has no restartPolicy of its own",
-    ),
-    "container-restart-policy-never": (
-        container(restartPolicy="Never"),
-        "a container has no restartPolicy of its own",
-    ),
-    "container-restart-rules": (
-        container(restartPolicyRules=RESTART_RULES),
-        "set backoffLimit to limit the retries",
-    ),
+    "restart-policy-always": (pod(restartPolicy="Always"), "restartPolicy must be Never, or be left out"),
+    "restart-policy-on-failure": (pod(restartPolicy="OnFailure"), "set backoffLimit to limit"),
+    "container-restart-policy": (container(restartPolicy="Always"), "a container has no restartPolicy of its own"),
+    "container-restart-policy-never": (container(restartPolicy="Never"), "a container has no restartPolicy of its own"),
+    "container-restart-rules": (container(restartPolicyRules=RESTART_RULES), "set backoffLimit to limit the retries"),
     "init-container-restart-policy": (
         pod(initContainers=[{**MAIN, "name": "init", "restartPolicy": "OnFailure"}]),
         "an init container's restartPolicy must be Always",
@@ -166,41 +134,20 @@ WRONG = {
         pod(initContainers=[{**MAIN, "name": "init", "restartPolicyRules": RESTART_RULES}]),
         "restartPolicyRules restart a container in place",
     ),
-    "command-as-a-string": (
-        container(command="true"),
-        'command in body must be of type array: "string"',
-    ),
-    "env-value-as-a-number": (
-        container(env=[{"name": "A", "value": 1}]),
-        'must be of type string: "integer"',
-    ),
+    "command-as-a-string": (container(command="true"), 'command in body must be of type array: "string"'),
+    "env-value-as-a-number": (container(env=[{"name": "A", "value": 1}]), 'must be of type string: "integer"'),
     "quantity-with-a-space": (
         container(resources={"limits": {"memory": "1 GB"}}),
         "limits.memory in body should match",
     ),
-    "quantity-as-a-fraction": (
-        container(resources={"limits": {"cpu": 0.5}}),
-        "must be of type integer,string",
-    ),
-    "misspelt-container-field": (
-        container(imge="x"),
-        'unknown field "spec.template.spec.containers[0].imge"',
-    ),
-    "ephemeral-containers": (
-        pod(ephemeralContainers=[MAIN]),
-        'unknown field "spec.template.spec.ephemeralContainers"',
-    ),
+    "quantity-as-a-fraction": (container(resources={"limits": {"cpu": 0.5}}), "must be of type integer,string"),
+    "misspelt-container-field": (container(imge="x"), 'unknown field "spec.template.spec.containers[0].imge"'),
+    "ephemeral-containers": (pod(ephemeralContainers=[MAIN]), 'unknown field "spec.template.spec.ephemeralContainers"'),
     "label-as-a-number": (template_metadata(labels={"a": 1}), 'must be of type string: "integer"'),
     # runs
     "work-queue": (spec(parallelism=2), "set spec.completions to the number of runs, because a 'work queue' job"),
-    "indexed-work-queue": (
-        spec(completionMode="Indexed", parallelism=2),
-        "parallelism above 1 needs completions",
-    ),
-    "indexes-without-indexed": (
-        spec(completions=5, indexes="1,3"),
-        NEEDS_INDEXED,
-    ),
+    "indexed-work-queue": (spec(completionMode="Indexed", parallelism=2), "parallelism above 1 needs completions"),
+    "indexes-without-indexed": (spec(completions=5, indexes="1,3"), NEEDS_INDEXED),
     "indexes-with-a-space": (indexed(indexes="1, 3"), NO_LIST),
     "indexes-with-a-trailing-comma": (indexed(indexes="1,"), NO_LIST),
     "indexes-with-three-ends": (indexed(indexes="1-2-3"), NO_LIST),
@@ -217,10 +164,7 @@ WRONG = {
         spec(completionMode="Indexed", indexes="1"),
         "numbers and ranges from 0 to completions - 1",
     ),
-    "per-index-limit-without-indexed": (
-        spec(completions=5, backoffLimitPerIndex=1),
-        NEEDS_INDEXED,
-    ),
+    "per-index-limit-without-indexed": (spec(completions=5, backoffLimitPerIndex=1), NEEDS_INDEXED),
     "max-failed-indexes-without-indexed": (
         spec(completions=5, maxFailedIndexes=1),
         "set spec.backoffLimitPerIndex and spec.completionMode Indexed",
@@ -276,10 +220,7 @@ WRONG = {
         spec(completions=5, successPolicy={"rules": [{"succeededCount": 1}]}),
         NEEDS_INDEXED,
     ),
-    "success-rule-that-asks-nothing": (
-        success_rules({}),
-        "a rule needs succeededIndexes, succeededCount or both",
-    ),
+    "success-rule-that-asks-nothing": (success_rules({}), "a rule needs succeededIndexes, succeededCount or both"),
     "succeeded-count-above-completions": (
         success_rules({"succeededCount": 5}, {"succeededCount": 6}),
         "succeededCount must be at most completions: lower it",
@@ -340,11 +281,7 @@ WRONG = {
 }
 
 # What batch/v1 Job has and a DurableJob has not.
-BATCH_ONLY = {
-    "selector": {"matchLabels": {"a": "b"}},
-    "manualSelector": True,
-    "managedBy": "example.com/other",
-}
+BATCH_ONLY = {"selector": {"matchLabels": {"a": "b"}}, "manualSelector": True, "managedBy": "example.com/other"}
 
 
 def test_there_are_at_least_forty_wrong_specs():

@@ -29,11 +29,7 @@ NO_IMAGE = {"holdfast-test/waiting": "ImagePullBackOff"}
 def test_a_pod_that_does_not_start_on_its_node_ends_as_a_start_timeout(cluster, operator, jobs):
     offset = cluster.audit_offset()
     jobs.apply(job("no-start", startDeadlineSeconds=DEADLINE, annotations=NO_IMAGE))
-    waiting = jobs.wait(
-        "no-start",
-        lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff",
-        60,
-    )["waiting"]
+    waiting = jobs.wait("no-start", lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff", 60)["waiting"]
     assert "StartTimeout" in waiting["nextAction"]
     pod = jobs.pod("no-start")
     bound = seconds_of(scheduled(pod)["lastTransitionTime"])
@@ -41,9 +37,7 @@ def test_a_pod_that_does_not_start_on_its_node_ends_as_a_start_timeout(cluster, 
 
     status = wait_attempt(jobs, "no-start", 2)
     assert_one_disruption(status, "StartTimeout", outcome="StartTimeout")
-    took = created_at(cluster, offset, place(status)["podName"]) - created_at(
-        cluster, offset, pod["metadata"]["name"]
-    )
+    took = created_at(cluster, offset, place(status)["podName"]) - created_at(cluster, offset, pod["metadata"]["name"])
     assert DEADLINE - 1 <= took <= DEADLINE + REACTION + SLACK
     recoveries(operator, "pod_never_started", at_least=1)
     wait_for(
@@ -59,14 +53,8 @@ def test_a_pod_that_does_not_start_on_its_node_ends_as_a_start_timeout(cluster, 
 
 
 def test_a_pod_whose_image_never_comes_spends_disruptions_until_the_job_fails(jobs):
-    jobs.apply(
-        job("no-image", startDeadlineSeconds=DEADLINE, disruptionLimit=0, annotations=NO_IMAGE)
-    )
-    jobs.wait(
-        "no-image",
-        lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff",
-        60,
-    )
+    jobs.apply(job("no-image", startDeadlineSeconds=DEADLINE, disruptionLimit=0, annotations=NO_IMAGE))
+    jobs.wait("no-image", lambda s: s.get("waiting", {}).get("reason") == "ImagePullBackOff", 60)
     status = jobs.wait_phase("no-image", "Failed")
     assert (status["attempt"], status["failures"], status["disruptions"]) == (1, 0, 1)
     assert status["history"][0]["outcome"] == "StartTimeout"
@@ -78,10 +66,7 @@ def test_a_pod_whose_image_never_comes_spends_disruptions_until_the_job_fails(jo
 
 def test_an_init_container_that_runs_is_a_start(jobs):
     # The twin tells when the deadline of both is over.
-    fields = {
-        "annotations": {"holdfast-test/start-after": "600s"},
-        "startDeadlineSeconds": DEADLINE,
-    }
+    fields = {"annotations": {"holdfast-test/start-after": "600s"}, "startDeadlineSeconds": DEADLINE}
     initial = {"initContainers": [{"name": "prepare", "image": "busybox:1.36"}]}
     jobs.apply(job("prepares", pod=initial, **fields))
     pod = jobs.wait_pod("prepares", lambda found: found["spec"].get("nodeName"))
@@ -164,9 +149,7 @@ def test_a_pod_that_starts_late_but_in_time_loses_nothing(jobs):
                 "restartCount": 0,
                 "started": True,
                 "state": {
-                    "running": {
-                        "startedAt": time_text(seconds_of(pod["metadata"]["creationTimestamp"]))
-                    },
+                    "running": {"startedAt": time_text(seconds_of(pod["metadata"]["creationTimestamp"]))},
                     "waiting": None,
                 },
             }

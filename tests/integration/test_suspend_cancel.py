@@ -68,9 +68,7 @@ def assert_suspended(jobs, name):
 
 def assert_resumed(jobs, name, attempt):
     """The next attempt runs."""
-    status = jobs.wait(
-        name, lambda s: s.get("phase") == "Running" and s["attempt"] == attempt, 60
-    )
+    status = jobs.wait(name, lambda s: s.get("phase") == "Running" and s["attempt"] == attempt, 60)
     condition = jobs.conditions(name)["Suspended"]
     assert (condition["status"], condition["reason"]) == ("False", "JobResumed")
     return status

@@ -72,9 +72,7 @@ def test_slots_run_side_by_side_and_others_wait(operator, jobs, pools, tmp_path)
     assert most == 2
 
 
-def test_a_worker_that_is_killed_loses_its_attempt_and_another_one_goes_on(
-    operator, nodes, jobs, pools, lives
-):
+def test_a_worker_that_is_killed_loses_its_attempt_and_another_one_goes_on(operator, nodes, jobs, pools, lives):
     pools.apply("pair", minWorkers=2)
     pools.wait_live("pair", 2)
     jobs.apply(pooled("killed", "pair", lives, {}, {"run": 0}))

@@ -6,16 +6,7 @@ import time
 import pytest
 
 from holdfast import Jobs, job, place, runs
-from lives import (
-    BY_HAND,
-    LONG_BACKOFF,
-    SHORT_BACKOFF,
-    flush_audit,
-    operator_writes,
-    settle,
-    wait_events,
-    wait_told,
-)
+from lives import (BY_HAND, LONG_BACKOFF, SHORT_BACKOFF, flush_audit, operator_writes, settle, wait_events, wait_told)
 from localcluster import wait_for
 from losses import new_namespace
 
@@ -129,10 +120,7 @@ def assert_silent(cluster, seconds):
 
     wait_for(f"{seconds} s to pass", over, seconds + 60, poll=0.5)
     # The log was alive meanwhile: nodes renew their Leases.
-    assert any(
-        event.get("objectRef", {}).get("resource") == "leases"
-        for event in cluster.audit_events(offset)[0]
-    )
+    assert any(event.get("objectRef", {}).get("resource") == "leases" for event in cluster.audit_events(offset)[0])
 
 
 @pytest.mark.long

@@ -68,11 +68,7 @@ def recorded(cluster, offset, jobs, name):
 
 def finalizers(jobs, name=None):
     """The names of the pods that carry ours."""
-    return [
-        pod["metadata"]["name"]
-        for pod in jobs.pods(name)
-        if FINALIZER in pod["metadata"].get("finalizers", [])
-    ]
+    return [pod["metadata"]["name"] for pod in jobs.pods(name) if FINALIZER in pod["metadata"].get("finalizers", [])]
 
 
 def settle(jobs, *names, limit=60):

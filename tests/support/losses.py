@@ -73,10 +73,7 @@ def wait_renewals(cluster, nodes, limit=60):
     versions = {node: cluster.node_lease(node)["metadata"]["resourceVersion"] for node in nodes}
     wait_for(
         f"renewals by {', '.join(nodes)}",
-        lambda: all(
-            cluster.node_lease(node)["metadata"]["resourceVersion"] != versions[node]
-            for node in nodes
-        ),
+        lambda: all(cluster.node_lease(node)["metadata"]["resourceVersion"] != versions[node] for node in nodes),
         limit,
     )
 
@@ -100,11 +97,7 @@ def write_times(cluster, offset, verb, name, resource="pods", subresource="", us
 
 def write_time(cluster, offset, verb, name, **about):
     """When the first accepted write like this was answered; waits for it to be in the audit log."""
-    wait_for(
-        f"{verb} of {name} in the audit log",
-        lambda: write_times(cluster, offset, verb, name, **about),
-        60,
-    )
+    wait_for(f"{verb} of {name} in the audit log", lambda: write_times(cluster, offset, verb, name, **about), 60)
     return write_times(cluster, offset, verb, name, **about)[0]
 
 
@@ -139,11 +132,7 @@ def wait_released(jobs, pod, limit=60):
 
     def released():
         found = pod_named(jobs, name)
-        return (
-            found is None
-            or found["metadata"]["uid"] != pod["metadata"]["uid"]
-            or not has_finalizer(found)
-        )
+        return (found is None or found["metadata"]["uid"] != pod["metadata"]["uid"] or not has_finalizer(found))
 
     wait_for(f"the finalizer of {name} to be taken off", released, limit)
 
@@ -227,9 +216,7 @@ def assert_one_disruption(status, reason, outcome="Lost"):
 
 def wait_attempt(jobs, name, attempt, limit=60):
     """Until this attempt is on record; returns the status."""
-    return jobs.wait(
-        name, lambda s: s.get("attempt", 0) >= attempt, limit, f"attempt {attempt} of {name}"
-    )
+    return jobs.wait(name, lambda s: s.get("attempt", 0) >= attempt, limit, f"attempt {attempt} of {name}")
 
 
 def finish(jobs, name):

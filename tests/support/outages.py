@@ -47,9 +47,7 @@ def assert_nothing_lost(cluster, jobs, nodes, restored):
     given its verdict by then, or never will."""
     wait_for(
         "the nodes to renew their Leases",
-        lambda: all(
-            seconds_of(cluster.node_lease(node)["spec"]["renewTime"]) > restored for node in nodes
-        ),
+        lambda: all(seconds_of(cluster.node_lease(node)["spec"]["renewTime"]) > restored for node in nodes),
         60,
     )
     for node in nodes:

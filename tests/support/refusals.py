@@ -56,12 +56,7 @@ def no_pods_by_policy(jobs):
             "spec": {
                 "matchConstraints": {
                     "resourceRules": [
-                        {
-                            "apiGroups": [""],
-                            "apiVersions": ["v1"],
-                            "operations": ["CREATE"],
-                            "resources": ["pods"],
-                        }
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
                     ]
                 },
                 "validations": [{"expression": "false", "message": "not on a Friday"}],
@@ -102,12 +97,7 @@ def no_pods_by_webhook(jobs):
                     "namespaceSelector": here,
                     "clientConfig": {"url": "https://127.0.0.1:1/"},
                     "rules": [
-                        {
-                            "apiGroups": [""],
-                            "apiVersions": ["v1"],
-                            "operations": ["CREATE"],
-                            "resources": ["pods"],
-                        }
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
                     ],
                 }
             ],
@@ -135,12 +125,7 @@ def no_deletion_of_pods(jobs):
     """A policy that lets nobody but the garbage collector delete a pod."""
     name = f"keep-{jobs.namespace}"
     here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": jobs.namespace}}}
-    rule = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["DELETE"],
-        "resources": ["pods"],
-    }
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}
     jobs.api(
         "POST",
         f"{ADMISSION}/v1/validatingadmissionpolicies",
@@ -149,10 +134,7 @@ def no_deletion_of_pods(jobs):
             "spec": {
                 "matchConstraints": {"resourceRules": [rule]},
                 "validations": [
-                    {
-                        "expression": "request.userInfo.username.startsWith('system:')",
-                        "message": "pods are kept here",
-                    }
+                    {"expression": "request.userInfo.username.startsWith('system:')", "message": "pods are kept here"}
                 ],
             },
         },
@@ -162,11 +144,7 @@ def no_deletion_of_pods(jobs):
         f"{ADMISSION}/v1/validatingadmissionpolicybindings",
         {
             "metadata": {"name": name},
-            "spec": {
-                "policyName": name,
-                "validationActions": ["Deny"],
-                "matchResources": here,
-            },
+            "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": here},
         },
     )
     pod = {"metadata": {"name": "kept"}, "spec": {"containers": [{"name": "main", "image": "x"}]}}

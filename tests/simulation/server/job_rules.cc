@@ -261,21 +261,26 @@ void check_stage_changes(const Json& status, const Json& old, Causes& causes) {
       (old.contains("stage") && !status.contains("stage"))) {
     forbid(causes, "status.stage", "stage and stages belong together and stay");
   }
-  for (const Json& was : old_stages) {
-    const Json& now = stage_named(stages, string_at(was, "name"));
-    if (now.is_null()) {
-      forbid(causes, "status.stages", "no stage leaves the list");
-      continue;
-    }
+  if (!status.contains("stages")) return;
+  if (std::any_of(old_stages.begin(), old_stages.end(), [&](const Json& was) {
+        return stage_named(stages, string_at(was, "name")).is_null();
+      })) {
+    forbid(causes, "status.stages", "no stage leaves the list");
+  }
+  std::size_t index = 0;
+  for (const Json& now : stages) {
+    const std::string here = "status.stages[" + std::to_string(index++) + "]";
+    const Json& was = stage_named(old_stages, string_at(now, "name"));
+    if (was.is_null()) continue;
     if (has_ended(was) && now != was) {
-      forbid(causes, "status.stages", "a stage that has ended never changes");
+      forbid(causes, here, "a stage that has ended never changes");
     }
     if (string_at(now, "phase") == "Pending" && string_at(was, "phase") != "Pending") {
-      forbid(causes, "status.stages", "a stage that has begun runs until it ends");
+      forbid(causes, here + ".phase", "a stage that has begun runs until it ends");
     }
     if (int_at(now, "failures") < int_at(was, "failures") ||
         int_at(now, "disruptions") < int_at(was, "disruptions")) {
-      forbid(causes, "status.stages", "failures and disruptions of a stage never fall");
+      forbid(causes, here + ".failures", "failures and disruptions of a stage never fall");
     }
   }
   const std::string stage = string_at(status, "stage");
@@ -300,7 +305,9 @@ void check_outbox(const Json& status, const Json& old, Causes& causes) {
     forbid(causes, "status.notifications", "notifications never falls");
   }
   bool comes_back = false;
+  std::size_t index = 0;
   for (const Json& entry : at(status, "outbox")) {
+    const std::string here = "status.outbox[" + std::to_string(index++) + "]";
     const std::int64_t number = int_at(entry, "number");
     const Json& was = entry_of(at(old, "outbox"), number);
     comes_back = comes_back || (was.is_null() && number <= int_at(old, "notifications"));
@@ -313,7 +320,7 @@ void check_outbox(const Json& status, const Json& old, Causes& causes) {
     if (at(entry, "event") == at(was, "event") && at(entry, "time") == at(was, "time") && fewer) {
       continue;
     }
-    forbid(causes, "status.outbox", "an event never changes, and its targets only become fewer");
+    forbid(causes, here, "an event never changes, and its targets only become fewer");
   }
   if (comes_back) {
     forbid(causes, "status.outbox", "an event that has left the outbox does not come back");
