@@ -4,7 +4,7 @@
 #include "plugin/explain_parts.h"
 #include "plugin/moments.h"
 #include "plugin/timeline.h"
-#include "reconciler/reason.h"
+#include "reconciler/api.h"
 #include "reconciler/types.h"
 
 namespace holdfast::plugin {

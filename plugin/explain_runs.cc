@@ -5,7 +5,7 @@
 #include "plugin/cells.h"
 #include "plugin/explain_parts.h"
 #include "plugin/moments.h"
-#include "reconciler/index_set.h"
+#include "reconciler/api.h"
 
 namespace holdfast::plugin {
 namespace {

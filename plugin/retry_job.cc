@@ -6,7 +6,7 @@
 
 #include "plugin/outcome.h"
 #include "plugin/print.h"
-#include "reconciler/index_set.h"
+#include "reconciler/api.h"
 #include "reconciler/names.h"
 
 namespace holdfast::plugin {

@@ -8,7 +8,7 @@
 #include "plugin/cells.h"
 #include "plugin/job_text.h"
 #include "plugin/moments.h"
-#include "reconciler/reason.h"
+#include "reconciler/api.h"
 
 namespace holdfast::plugin {
 namespace {
