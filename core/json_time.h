@@ -12,11 +12,15 @@
 
 namespace holdfast {
 
-// The member as parse_time() reads it. No value: absent, or not a time.
+// The value as parse_time() reads it. No value: null, or not a time.
+std::optional<Time> time_of(const JsonView& value);
+// The same of a member.
 std::optional<Time> time_at(const JsonView& object, std::string_view key);
 
-// The member in whole seconds, cut to +-68 years (31 bits of seconds, the most that our schema
-// allows). No value: absent, or not a whole number.
+// The value in whole seconds, cut to +-68 years (31 bits of seconds, the most that our schema
+// allows). No value: null, or not a whole number.
+std::optional<std::chrono::seconds> seconds_of(const JsonView& value);
+// The same of a member.
 std::optional<std::chrono::seconds> seconds_at(const JsonView& object, std::string_view key);
 
 // Sets the member, if there is a time: in whole seconds as metav1.Time has them; a fraction stays.

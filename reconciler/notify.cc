@@ -1,24 +1,8 @@
 #include "reconciler/notify.h"
 
 #include <algorithm>
-#include <array>
 
 namespace holdfast::reconciler {
-namespace {
-
-constexpr std::array<const char*, 5> kEvents = {"Succeeded", "Failed", "Cancelled", "StageEnded",
-                                                "Stalled"};
-
-}  // namespace
-
-const char* to_string(NotifyEvent event) { return kEvents[static_cast<std::size_t>(event)]; }
-
-std::optional<NotifyEvent> parse_notify_event(const std::string& text) {
-  for (std::size_t place = 0; place < kEvents.size(); ++place) {
-    if (text == kEvents[place]) return static_cast<NotifyEvent>(place);
-  }
-  return std::nullopt;
-}
 
 Duration obeyed_pause(Duration asked) { return std::min<Duration>(asked, kLongestNotifyPause); }
 

@@ -3,42 +3,14 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/time.h"
+#include "reconciler/api.h"
 
 namespace holdfast::reconciler {
-
-// The changes of a job that targets are told of.
-enum class NotifyEvent { kSucceeded, kFailed, kCancelled, kStageEnded, kStalled };
-inline constexpr NotifyEvent kLastNotifyEvent = NotifyEvent::kStalled;
-const char* to_string(NotifyEvent event);
-std::optional<NotifyEvent> parse_notify_event(const std::string& text);
-
-// An event that not all of its targets have taken yet.
-struct OutboxEntry {
-  std::int64_t number =
-      0;  // the job's first event has 1; with the job's UID it identifies the event
-  NotifyEvent event = NotifyEvent::kSucceeded;
-  Time time{};                       // of the change, in whole seconds
-  std::string stage;                 // of StageEnded
-  std::string reason;                // of StageEnded: the stage's phase
-  std::string message;               // kNotifyTextLimit bytes at most
-  std::vector<std::string> targets;  // those that have not taken it, each once
-  // An event that only a newer version knows, as JSON: it is kept for a replica of that version,
-  // and nobody here delivers it. `event` says nothing then.
-  std::string unknown;
-  bool operator==(const OutboxEntry&) const = default;
-};
-// The limits of the CRD's schema.
-inline constexpr std::size_t kNotifyLimit = 4;  // targets of a job
-inline constexpr std::size_t kOutboxLimit = 32;
-inline constexpr std::size_t kNotifyTextLimit = 256;
 
 // A target that still fails so long after the event is given up.
 inline constexpr std::chrono::seconds kNotifyFor = std::chrono::hours(72);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/time.h"
-#include "reconciler/spec.h"
+#include "reconciler/api.h"
 
 namespace holdfast::reconciler {
 

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "reconciler/orphan_class.h"
 #include "reconciler/types.h"
 
 namespace holdfast::reconciler {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/json_view.h"
-#include "reconciler/index_set.h"
+#include "reconciler/api.h"
 
 namespace holdfast::controller {
 

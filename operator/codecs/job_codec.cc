@@ -2,137 +2,27 @@
 
 #include <algorithm>
 
+#include "api/json_in.h"
+#include "api/json_out.h"
 #include "core/json.h"
 #include "core/json_time.h"
-#include "core/utf8.h"
-#include "operator/codecs/condition_codec.h"
 #include "operator/codecs/index_codec.h"
 #include "operator/codecs/known_fields.h"
 #include "operator/codecs/outbox_codec.h"
 #include "reconciler/job/status_limits.h"
 #include "reconciler/names.h"
-#include "reconciler/pool/pool.h"
 #include "reconciler/shards.h"
 
 namespace holdfast::controller {
 namespace {
 
-using reconciler::seconds;
-
 // The schema's limit of active, succeeded and failed.
 constexpr std::int64_t kMostCounted = 2'147'483'647;
-
-void put_text(Json& json, const char* key, const std::string& value) {
-  if (!value.empty()) json[key] = value;
-}
-
-// In whole seconds, as metav1.Time has them. put_time() keeps a fraction, which only a run's times
-// need: the start has the mark of the intent in it.
-void put_second(Json& json, const char* key, const std::optional<Time>& value) {
-  if (value) json[key] = format_time(*value);
-}
-
-reconciler::HistoryEntry decode_history_entry(const JsonView& json) {
-  reconciler::HistoryEntry entry;
-  entry.stage = string_at(json, "stage");
-  entry.index = int_at(json, "index");
-  entry.alone = !at(json, "index").is_number_integer();
-  entry.attempt = int_at(json, "attempt");
-  entry.pod_name = string_at(json, "podName");
-  entry.pod_uid = string_at(json, "podUID");
-  entry.node_name = string_at(json, "nodeName");
-  entry.worker_name = string_at(json, "workerName");
-  entry.outcome = reconciler::parse_outcome(string_at(json, "outcome")).value_or(kUnknownOutcome);
-  entry.reason = reconciler::AnyReason(string_at(json, "reason"));
-  if (at(json, "exitCode").is_number_integer()) {
-    entry.exit_code = static_cast<int>(int_at(json, "exitCode"));
-  }
-  entry.start_time = time_at(json, "startTime");
-  entry.end_time = time_at(json, "endTime");
-  entry.progress = string_at(json, "progress");
-  entry.message = string_at(json, "message");
-  entry.count = std::clamp<std::int64_t>(int_at(json, "count", 1), 1, reconciler::kCountLimit);
-  return entry;
-}
-
-Json encode_history_entry(const reconciler::HistoryEntry& entry) {
-  Json json = {{"attempt", entry.attempt}, {"outcome", to_string(entry.outcome)}};
-  put_text(json, "stage", entry.stage);
-  if (!entry.alone) json["index"] = entry.index;
-  put_text(json, "podName", entry.pod_name);
-  put_text(json, "podUID", entry.pod_uid);
-  put_text(json, "nodeName", entry.node_name);
-  put_text(json, "workerName", entry.worker_name);
-  put_text(json, "reason", entry.reason.text());
-  if (entry.exit_code) json["exitCode"] = *entry.exit_code;
-  put_second(json, "startTime", entry.start_time);
-  put_second(json, "endTime", entry.end_time);
-  put_text(json, "progress", entry.progress);
-  put_text(json, "message", entry.message);
-  if (entry.count > 1) json["count"] = entry.count;
-  return json;
-}
 
 // The schema's default status, before anybody has written one.
 bool is_default(const reconciler::Status& status) {
   return status.phase == reconciler::Phase::kPending && status.attempt == 0 && status.waiting &&
          status.waiting->reason == reconciler::Reason::kOperatorAwaited;
-}
-
-}  // namespace
-
-namespace {
-
-reconciler::Run decode_run(const JsonView& json) {
-  reconciler::Run run;
-  run.index = int_at(json, "index");
-  run.attempt = int_at(json, "attempt");
-  run.pod_name = string_at(json, "podName");
-  run.pod_uid = string_at(json, "podUID");
-  run.node_name = string_at(json, "nodeName");
-  run.start_time = time_at(json, "startTime");
-  // The schema has these limits. A stored object may be older than it.
-  run.attempts = std::clamp<std::int64_t>(int_at(json, "attempts", 1), 1, reconciler::kCountLimit);
-  run.failures = std::clamp<std::int64_t>(int_at(json, "failures"), 0, reconciler::kCountLimit);
-  run.disruptions =
-      std::clamp<std::int64_t>(int_at(json, "disruptions"), 0, reconciler::kCountLimit);
-  run.deferrals = std::clamp<std::int64_t>(int_at(json, "deferrals"), 0, reconciler::kCountLimit);
-  run.next_attempt_time = time_at(json, "nextAttemptTime");
-  run.refused = utf8_prefix(string_at(json, "refused"), reconciler::kRefusedLimit);
-  run.progress = string_at(json, "progress");
-  run.worker_name = string_at(json, "workerName");
-  run.worker_uid = string_at(json, "workerUID");
-  run.worker_lease_duration = std::chrono::seconds(std::clamp<std::int64_t>(
-      int_at(json, "workerLeaseDurationSeconds"), 0, reconciler::kMaxLeaseSeconds));
-  run.checkpoint = utf8_prefix(string_at(json, "checkpoint"), reconciler::kResultLimit);
-  run.alone = bool_at(json, "alone");
-  return run;
-}
-
-Json encode_run(const reconciler::Run& run) {
-  Json json = {{"index", run.index}, {"attempt", run.attempt}};
-  if (run.at_worker()) {
-    put_text(json, "workerName", run.worker_name);
-    put_text(json, "workerUID", run.worker_uid);
-    if (run.worker_lease_duration.count() > 0) {
-      json["workerLeaseDurationSeconds"] = run.worker_lease_duration.count();
-    }
-  } else {
-    put_text(json, "podName", run.pod_name);
-    put_text(json, "podUID", run.pod_uid);
-    put_text(json, "nodeName", run.node_name);
-  }
-  put_text(json, "checkpoint", run.checkpoint);
-  if (run.alone) json["alone"] = true;
-  put_time(json, "startTime", run.start_time);
-  if (run.attempts > 1) json["attempts"] = run.attempts;
-  if (run.failures > 0) json["failures"] = run.failures;
-  if (run.disruptions > 0) json["disruptions"] = run.disruptions;
-  if (run.deferrals > 0) json["deferrals"] = run.deferrals;
-  put_time(json, "nextAttemptTime", run.next_attempt_time);
-  put_text(json, "refused", utf8_prefix(run.refused, reconciler::kRefusedLimit));
-  put_text(json, "progress", run.progress);
-  return json;
 }
 
 // The indexes of a job with many runs; a job with one run has the count alone. `completions` may
@@ -166,43 +56,8 @@ void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& s
   // has succeeded and the job is suspended. It may have more runs again.
   const bool had_more = !status.failed.empty() || status.phase == reconciler::Phase::kSuspended;
   if (!spec.many_runs() && !had_more) return;
-  put_text(json, "completedIndexes", status.completed.text());
-  put_text(json, "failedIndexes", status.failed.text());
-}
-
-std::int64_t count_at(const JsonView& json, const char* key) {
-  return std::clamp<std::int64_t>(int_at(json, key), 0, reconciler::kCountLimit);
-}
-
-reconciler::StageStatus decode_stage_status(const JsonView& json) {
-  reconciler::StageStatus stage;
-  stage.name = string_at(json, "name");
-  stage.phase = known_stage_phase(json);
-  stage.start_time = time_at(json, "startTime");
-  stage.completion_time = time_at(json, "completionTime");
-  stage.failures = count_at(json, "failures");
-  stage.disruptions = count_at(json, "disruptions");
-  stage.deferrals = count_at(json, "deferrals");
-  stage.suspended = seconds_at(json, "suspendedSeconds").value_or(seconds(0));
-  stage.result = string_at(json, "result");
-  stage.message = string_at(json, "message");
-  return stage;
-}
-
-Json encode_stage_status(const reconciler::StageStatus& stage) {
-  Json json = {{"name", stage.name}, {"phase", to_string(stage.phase)}};
-  put_second(json, "startTime", stage.start_time);
-  put_second(json, "completionTime", stage.completion_time);
-  const auto put_count = [&](const char* key, std::int64_t count) {
-    if (count > 0) json[key] = count;
-  };
-  put_count("failures", stage.failures);
-  put_count("disruptions", stage.disruptions);
-  put_count("deferrals", stage.deferrals);
-  put_count("suspendedSeconds", stage.suspended.count());
-  put_text(json, "result", stage.result);
-  put_text(json, "message", stage.message);
-  return json;
+  if (!status.completed.empty()) json["completedIndexes"] = status.completed.text();
+  if (!status.failed.empty()) json["failedIndexes"] = status.failed.text();
 }
 
 // The stage that the status names; the first one, if it names none of the job's.
@@ -221,7 +76,8 @@ void decode_stages(const std::vector<reconciler::Stage>& stages, const JsonView&
   for (const reconciler::Stage& stage : stages) {
     status.stages.emplace_back();
     for (const JsonView entry : at(json, "stages")) {
-      if (string_at(entry, "name") == stage.name) status.stages.back() = decode_stage_status(entry);
+      if (string_at(entry, "name") != stage.name) continue;
+      status.stages.back() = api::read<reconciler::StageStatus>(entry);
     }
     status.stages.back().name = stage.name;
   }
@@ -247,101 +103,23 @@ void sort_runs(const reconciler::Spec& spec, reconciler::Status& status) {
 
 }  // namespace
 
-reconciler::Phase known_phase(const JsonView& json) {
-  using reconciler::Phase;
-  const std::string text = string_at(json, "phase");
-  const auto known = reconciler::parse_phase(text);
-  if (known || text.empty()) return known.value_or(Phase::kNone);
-  const auto holds = [&](const char* type) {
-    const JsonView conditions = at(json, "conditions");
-    return std::any_of(conditions.begin(), conditions.end(), [&](const JsonView& one) {
-      return string_at(one, "type") == type && string_at(one, "status") == "True";
-    });
-  };
-  if (at(json, "completionTime").is_string()) {
-    return holds("Complete") ? Phase::kSucceeded
-                             : (holds("Cancelled") ? Phase::kCancelled : Phase::kFailed);
-  }
-  const JsonView runs = at(json, "runs");
-  const bool is_open = std::any_of(runs.begin(), runs.end(), [](const JsonView& run) {
-    return !at(run, "nextAttemptTime").is_string();
-  });
-  if (is_open) return Phase::kRunning;
-  return int_at(json, "attempt") > 0 ? Phase::kBackoff : Phase::kPending;
-}
-
-reconciler::StagePhase known_stage_phase(const JsonView& json) {
-  using reconciler::StagePhase;
-  const auto known = reconciler::parse_stage_phase(string_at(json, "phase"));
-  if (known) return *known;
-  const bool has_begun = at(json, "startTime").is_string();
-  const bool has_message = at(json, "message").is_string();
-  if (at(json, "completionTime").is_string()) {
-    return has_message ? StagePhase::kFailed : StagePhase::kSucceeded;
-  }
-  if (has_begun) return StagePhase::kRunning;
-  return has_message ? StagePhase::kSkipped : StagePhase::kPending;
-}
-
 reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& json) {
-  reconciler::Status status;
-  status.phase = known_phase(json);
-  status.attempt = int_at(json, "attempt");
-  status.failures = int_at(json, "failures");
-  status.disruptions = int_at(json, "disruptions");
-  status.start_time = time_at(json, "startTime");
-  status.completion_time = time_at(json, "completionTime");
-  status.suspended = seconds_at(json, "suspendedSeconds").value_or(seconds(0));
-  status.observed_generation = int_at(json, "observedGeneration");
-  if (const JsonView waiting = at(json, "waiting"); waiting.is_object()) {
-    status.waiting = reconciler::Waiting{
-        reconciler::AnyReason(string_at(waiting, "reason")), string_at(waiting, "message"),
-        string_at(waiting, "nextAction"), time_at(waiting, "deadline"), time_at(waiting, "since")};
-  }
+  auto status = api::read<reconciler::Status>(json);
   if (is_default(status)) {
     status.phase = reconciler::Phase::kNone;
     status.waiting.reset();
   }
-  for (const JsonView run : at(json, "runs")) status.runs.push_back(decode_run(run));
   sort_runs(spec, status);
   decode_ended_runs(spec, json, status);
-  for (const JsonView entry : at(json, "history")) {
-    status.history.push_back(decode_history_entry(entry));
-  }
-  for (const JsonView condition : at(json, "conditions")) {
-    status.conditions.push_back(decode_condition(condition));
-  }
   decode_outbox(json, status);
   return status;
 }
 
 Json encode_status(const reconciler::Spec& spec, const reconciler::Status& status) {
-  Json json = {{"phase", to_string(status.phase)},
-               {"attempt", status.attempt},
-               {"failures", status.failures},
-               {"disruptions", status.disruptions},
-               {"observedGeneration", status.observed_generation}};
-  put_second(json, "startTime", status.start_time);
-  put_second(json, "completionTime", status.completion_time);
-  if (status.suspended.count() > 0) json["suspendedSeconds"] = status.suspended.count();
-  if (status.waiting) {
-    Json waiting = {{"reason", status.waiting->reason.text()},
-                    {"message", status.waiting->message},
-                    {"nextAction", status.waiting->next_action}};
-    put_second(waiting, "deadline", status.waiting->deadline);
-    put_second(waiting, "since", status.waiting->since);
-    json["waiting"] = std::move(waiting);
-  }
+  Json json = api::write(status);
   if (!status.stages.empty()) json["stage"] = status.stages[status.stage].name;
-  for (const auto& stage : status.stages) json["stages"].push_back(encode_stage_status(stage));
+  for (const auto& stage : status.stages) json["stages"].push_back(api::write(stage));
   encode_ended_runs(spec, status, json);
-  for (const auto& run : status.runs) json["runs"].push_back(encode_run(run));
-  for (const auto& entry : status.history) {
-    json["history"].push_back(encode_history_entry(entry));
-  }
-  for (const auto& condition : status.conditions) {
-    json["conditions"].push_back(encode_condition(condition));
-  }
   encode_outbox(status, json);
   return json;
 }
@@ -430,15 +208,16 @@ JobPtr decode_job(const JsonView& json) {
     if (finalizer == kOrphanFinalizer) job.orphans = true;
   }
   decode_lane(meta, *cached);
-  job.stages = decode_stages_of(spec);
-  job.cancel = bool_at(spec, "cancel");
-  job.queue = decode_queue_ref(at(spec, "queue"));
-  job.notify = decode_notify(at(spec, "notify"));
+  api::JobSpec read = decode_job_spec(spec);
+  job.cancel = read.first.cancel;
+  job.queue = std::move(read.queue);
+  job.notify = std::move(read.notify);
+  job.stages = stages_of(read);
   job.unknown = unknown_in_spec(KnownKind::kDurableJob, spec);
   if (const std::string lists = unreadable_indexes(spec); !lists.empty()) {
     job.unknown += (job.unknown.empty() ? "" : ", ") + lists;
   }
-  job.spec = job.stages.empty() ? decode_spec(spec)
+  job.spec = job.stages.empty() ? std::move(read.first)
                                 : job.stages[current_stage(job.stages, at(json, "status"))].spec;
   const bool later_has_pool =
       std::any_of(job.stages.begin(), job.stages.end(),
@@ -473,7 +252,7 @@ JobTexts decode_texts(const JsonView& json) {
   JobTexts texts{is_there ? std::string(pod_template.text()) : std::string(),
                  shared_metadata(at(json, "metadata"))};
   texts.unknown = unknown_in_status(KnownKind::kDurableJob, at(json, "status"));
-  if (!is_terminal(known_phase(at(json, "status")))) return texts;
+  if (!is_terminal(api::known_phase(at(json, "status")))) return texts;
   if (const JobPtr whole = decode_job(json)) {
     texts.finished = std::make_shared<const reconciler::Job>(whole->job);
   }

@@ -50,10 +50,10 @@ JobTexts decode_texts(const JsonView& json);
 
 // Of the whole job, or of one of its stages.
 reconciler::Spec decode_spec(const JsonView& spec);
-// None: the job has no queue.
-std::optional<reconciler::QueueRef> decode_queue_ref(const JsonView& json);
-// All stages, the first one included; empty: the job has none.
-std::vector<reconciler::Stage> decode_stages_of(const JsonView& spec);
+api::JobSpec decode_job_spec(const JsonView& spec);
+// All stages, the first one included, each with what holds for it of the job; empty: the job has
+// none.
+std::vector<reconciler::Stage> stages_of(const api::JobSpec& spec);
 
 // The spec says how many runs the job has. The status of a job with many runs names the indexes of
 // those that have ended, and the index of each entry in its history. A job with one run has counts
@@ -61,12 +61,6 @@ std::vector<reconciler::Stage> decode_stages_of(const JsonView& spec);
 // stages.
 reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& status);
 Json encode_status(const reconciler::Spec& spec, const reconciler::Status& status);
-// What a word of a newer version in a status is taken for. It is written back as it was, unless the
-// operator decides on another one (known_fields.h). A job with an unknown phase has ended if it has
-// a completionTime; then its conditions say how. A stage without a message has not failed.
-reconciler::Phase known_phase(const JsonView& status);
-reconciler::StagePhase known_stage_phase(const JsonView& stage);
-inline constexpr reconciler::Outcome kUnknownOutcome = reconciler::Outcome::kFailed;
 // `now`, the status of a finished job, with changes that were decided on what the cache has of it:
 // in observedGeneration, conditions, and events that targets have taken. Nothing else changes.
 reconciler::Status finished_status(reconciler::Status now, const reconciler::Status& decided);

@@ -1,4 +1,4 @@
-// spec.notify and status.outbox of a DurableJob.
+// status.outbox of a DurableJob.
 #pragma once
 
 #include "core/json_fwd.h"
@@ -7,11 +7,9 @@
 
 namespace holdfast::controller {
 
-// Names of targets, each once, kNotifyLimit at most.
-std::vector<std::string> decode_notify(const JsonView& json);
-
-// The entries in the order of their numbers. A stored object may be older than the schema: what is
-// no event is left out. An event of a newer version is kept as it is (OutboxEntry::unknown).
+// The entries in the order of their numbers, up to `decoded.notifications`. A stored object may be
+// older than the schema: what is no event is left out. An event of a newer version is kept as it is
+// (OutboxEntry::unknown).
 void decode_outbox(const JsonView& status, reconciler::Status& decoded);
 void encode_outbox(const reconciler::Status& status, Json& json);
 

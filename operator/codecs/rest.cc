@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/at_rest.h"
 #include "client/kube/packed.h"
 #include "core/pack.h"
 #include "operator/codecs/pod_codec.h"
@@ -16,125 +17,14 @@ constexpr const char* kKeptCondition = "NotificationFailed";
 
 // ---- Jobs.
 
-template <class Io>
-void pass(Io& io, reconciler::IndexSet& indexes) {
-  std::string text;
-  if (!Io::kReads) text = indexes.text();
-  io(text);
-  if (Io::kReads) {
-    indexes = reconciler::IndexSet::parse(text, reconciler::IndexSet::kMost)
-                  .value_or(reconciler::IndexSet());
-  }
-}
-
-template <class Io>
-void pass(Io& io, reconciler::Heartbeat& heartbeat) {
-  io(heartbeat.lease_duration);
-  io(heartbeat.progress_deadline);
-}
-
-template <class Io>
-void pass(Io& io, reconciler::PoolRef& pool) {
-  io(pool.name);
-  io(pool.key);
-}
-
-template <class Io>
-void pass(Io& io, reconciler::QueueRef& queue) {
-  io(queue.name);
-  io(queue.priority);
-  io(queue.key);
-}
-
-template <class Io>
-void pass(Io& io, reconciler::Terminated& end);
-
-template <class Io, class Value>
-void pass_optional(Io& io, std::optional<Value>& value) {
-  bool has = value.has_value();
-  io(has);
-  if (!has) return value.reset();
-  if (!value) value.emplace();
-  pass(io, *value);
-}
-
-// What holds for pods, Leases and permits that are left. Limits and policies decide no more.
-template <class Io>
-void pass(Io& io, reconciler::Spec& spec) {
-  io(spec.completions);
-  io(spec.indexed);
-  pass_optional(io, spec.indexes);
-  io(spec.lost_after);
-  pass_optional(io, spec.heartbeat);
-  pass_optional(io, spec.pool);
-  io(spec.suspend);
-  io(spec.cancel);
-  io(spec.ttl_after_finished);
-}
-
-template <class Io>
-void pass(Io& io, reconciler::Stage& stage) {
-  io(stage.name);
-  io(stage.may_fail);
-  io(stage.always);
-  pass(io, stage.spec);
-}
-
-// A field that is new does not compile here until it is passed.
-template <class Io>
-void pass(Io& io, reconciler::OutboxEntry& entry) {
-  auto& [number, event, time, stage, reason, message, targets, unknown] = entry;
-  io(number);
-  io(event);
-  io(time);
-  io(stage);
-  io(reason);
-  io(message);
-  io.list(targets, [](Io& to, std::string& target) { to(target); });
-  io(unknown);
-}
-
-template <class Io>
-void pass(Io& io, reconciler::Condition& condition) {
-  io(condition.type);
-  io(condition.status);
-  io(condition.reason);
-  io(condition.message);
-  io(condition.last_transition_time);
-}
-
 // Which pods were the job's.
 template <class Io>
-void pass(Io& io, reconciler::HistoryEntry& entry, const reconciler::Job& job) {
-  io(entry.attempt);
-  io(entry.pod_uid);
+void pass_pod_name(Io& io, reconciler::HistoryEntry& entry, const reconciler::Job& job) {
   const std::string usual = reconciler::pod_name(job.name, job.uid, entry.attempt);
   bool is_usual = entry.pod_name == usual;
   io(is_usual);
   if (!is_usual) return io(entry.pod_name);
   entry.pod_name = usual;
-}
-
-template <class Io>
-void pass(Io& io, reconciler::Status& status, const reconciler::Job& job) {
-  io(status.phase);
-  io(status.stage);
-  io.list(status.stages, [](Io& to, reconciler::StageStatus& stage) {
-    to(stage.name);
-    to(stage.phase);
-  });
-  io(status.attempt);
-  io(status.failures);
-  io(status.disruptions);
-  pass(io, status.completed);
-  pass(io, status.failed);
-  io(status.start_time);
-  io(status.completion_time);
-  io(status.observed_generation);
-  io(status.notifications);
-  io.list(status.outbox, [](Io& to, reconciler::OutboxEntry& entry) { pass(to, entry); });
-  io.list(status.history, [&](Io& to, reconciler::HistoryEntry& entry) { pass(to, entry, job); });
-  io.list(status.conditions, [](Io& to, reconciler::Condition& condition) { pass(to, condition); });
 }
 
 template <class Io>
@@ -149,11 +39,14 @@ void pass(Io& io, reconciler::Job& job) {
   io(job.has_pool);
   io(job.message);
   io(job.cancel);
-  pass_optional(io, job.queue);
-  io.list(job.notify, [](Io& to, std::string& name) { to(name); });
-  pass(io, job.spec);
-  io.list(job.stages, [](Io& to, reconciler::Stage& stage) { pass(to, stage); });
-  pass(io, job.status, job);
+  // What holds for pods, Leases and permits that are left. Limits and policies decide no more.
+  api::AtRest<Io> rest(io);
+  rest.pass(job.queue);
+  rest.pass(job.notify);
+  rest.pass(job.spec);
+  rest.pass(job.stages);
+  rest.pass(job.status);
+  for (reconciler::HistoryEntry& entry : job.status.history) pass_pod_name(io, entry, job);
 }
 
 void take_identity(const kube::Object& from, reconciler::Job& job) {
@@ -196,12 +89,21 @@ void pass(Io& io, reconciler::Terminated& end) {
 }
 
 template <class Io>
+void pass(Io& io, std::optional<reconciler::Terminated>& end) {
+  bool has = end.has_value();
+  io(has);
+  if (!has) return end.reset();
+  if (!end) end.emplace();
+  pass(io, *end);
+}
+
+template <class Io>
 void pass(Io& io, reconciler::ContainerView& container) {
   io(container.name);
   pass_flags(io, container.init, container.worker, container.sidecar, container.may_restart,
              container.started, container.being_created);
   io(container.started_at);
-  pass_optional(io, container.terminated);
+  pass(io, container.terminated);
   io(container.waiting_reason);
   io(container.waiting_message);
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/time.h"
-#include "reconciler/reason.h"
+#include "reconciler/orphan_class.h"
 
 namespace holdfast::controller {
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "api/json_in.h"
+#include "api/json_out.h"
 #include "core/json.h"
 #include "core/json_time.h"
-#include "operator/codecs/condition_codec.h"
 #include "operator/codecs/job_codec.h"
 #include "operator/pools/worker_pod.h"
 #include "reconciler/names.h"
@@ -85,7 +86,7 @@ reconciler::PoolStatus decode_pool_status(const JsonView& json) {
   status.message = string_at(json, "message");
   for (const JsonView condition : at(json, "conditions")) {
     if (status.conditions.size() == reconciler::kConditionLimit) break;
-    status.conditions.push_back(decode_condition(condition));
+    status.conditions.push_back(api::read<reconciler::Condition>(condition));
   }
   return status;
 }
@@ -144,7 +145,7 @@ Json encode_pool_status(const reconciler::PoolStatus& status) {
   put_time(json, "nextStart", status.starts.next);
   if (!status.message.empty()) json["message"] = status.message;
   for (const auto& condition : status.conditions) {
-    json["conditions"].push_back(encode_condition(condition));
+    json["conditions"].push_back(api::write(condition));
   }
   return json;
 }

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "api/json_in.h"
+#include "api/json_out.h"
 #include "core/json.h"
 #include "core/json_time.h"
-#include "operator/codecs/condition_codec.h"
 #include "operator/codecs/job_codec.h"
 #include "operator/codecs/known_fields.h"
 #include "reconciler/names.h"
@@ -55,7 +56,7 @@ reconciler::QueueStatus decode_queue_status(const JsonView& json) {
   }
   status.observed_generation = int_at(json, "observedGeneration");
   for (const JsonView condition : at(json, "conditions")) {
-    status.conditions.push_back(decode_condition(condition));
+    status.conditions.push_back(api::read<reconciler::Condition>(condition));
   }
   return status;
 }
@@ -103,7 +104,7 @@ Json encode_queue_status(const reconciler::QueueStatus& status) {
                     {"time", format_time_micros(status.tokens->time)}};
   }
   for (const auto& condition : status.conditions) {
-    json["conditions"].push_back(encode_condition(condition));
+    json["conditions"].push_back(api::write(condition));
   }
   return json;
 }

@@ -11,7 +11,7 @@
 #include "core/time.h"
 #include "operator/runtime/metric_families.h"
 #include "operator/runtime/series_table.h"
-#include "reconciler/reason.h"
+#include "reconciler/orphan_class.h"
 
 namespace holdfast::runtime {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/utf8.h"
-#include "reconciler/index_set.h"
+#include "reconciler/api.h"
 
 namespace holdfast::plugin {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "reconciler/reason.h"
+#include "reconciler/api.h"
 
 namespace holdfast::plugin {
 

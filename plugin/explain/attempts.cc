@@ -4,7 +4,7 @@
 #include "plugin/explain/parts.h"
 #include "plugin/explain/timeline.h"
 #include "plugin/terminal/moments.h"
-#include "reconciler/reason.h"
+#include "reconciler/api.h"
 #include "reconciler/types.h"
 
 namespace holdfast::plugin {

@@ -3,7 +3,7 @@
 #include "core/utf8.h"
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/moments.h"
-#include "reconciler/index_set.h"
+#include "reconciler/api.h"
 
 namespace holdfast::plugin {
 namespace {

@@ -5,7 +5,7 @@
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/cells.h"
 #include "plugin/terminal/moments.h"
-#include "reconciler/index_set.h"
+#include "reconciler/api.h"
 
 namespace holdfast::plugin {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "plugin/terminal/print.h"
 #include "plugin/verbs/outcome.h"
-#include "reconciler/index_set.h"
+#include "reconciler/api.h"
 #include "reconciler/names.h"
 
 namespace holdfast::plugin {

@@ -8,7 +8,7 @@
 #include "plugin/base/job_text.h"
 #include "plugin/terminal/cells.h"
 #include "plugin/terminal/moments.h"
-#include "reconciler/reason.h"
+#include "reconciler/api.h"
 
 namespace holdfast::plugin {
 namespace {

@@ -23,7 +23,6 @@ inline constexpr const char* kWorkerHashLabel = "holdfast.dev/worker-hash";
 inline constexpr std::int64_t kMaxWorkers = 500;
 inline constexpr std::int64_t kMaxSlots = 16;
 inline constexpr std::int64_t kMinLeaseSeconds = 5;
-inline constexpr std::int64_t kMaxLeaseSeconds = 3600;
 inline constexpr std::int64_t kMaxIdleSeconds = 2'147'483'647;
 inline constexpr std::int64_t kMaxStartSeconds = 31'536'000;
 inline constexpr std::int64_t kMaxStopSeconds = 3600;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "reconciler/orphan_class.h"
 #include "reconciler/types.h"
 
 namespace holdfast::reconciler {

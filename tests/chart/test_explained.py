@@ -34,7 +34,7 @@ def quoted(*pages):
 
 
 def test_every_reason_is_explained():
-    header = (ROOT / "reconciler/reason.h").read_text()
+    header = (ROOT / "api/reason.h").read_text()
     reasons = set(re.findall(r"^  k(\w+),$", header[:header.index("to_string(Reason")], re.MULTILINE))
     assert len(reasons) > 30
     assert sorted(reasons - quoted("troubleshooting.md")) == []

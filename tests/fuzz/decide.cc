@@ -25,7 +25,7 @@ bool between(const std::optional<seconds>& value, std::int64_t low, std::int64_t
   return !value || between(value->count(), low, high);
 }
 
-// The ranges of hack/crd/durablejob.yaml: nothing else gets into etcd.
+// The ranges of api/crd/durablejob.yaml: nothing else gets into etcd.
 bool in_schema(const reconciler::Spec& spec) {
   const reconciler::RetryBackoff& backoff = spec.retry_backoff;
   return between(spec.backoff_limit, 0, kInt32) && between(spec.disruption_limit, 0, kInt32) &&

@@ -4,17 +4,23 @@
 #include <ostream>
 #include <string_view>
 
-#include "reconciler/reason.h"
+#include "api/reason.h"
+#include "reconciler/orphan_class.h"
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 
 inline bool operator==(const AnyReason& reason, std::string_view word) {
   return reason.text() == word;
 }
+inline void PrintTo(const AnyReason& reason, std::ostream* out) { *out << reason.text(); }
+
+}  // namespace holdfast::api
+
+namespace holdfast::reconciler {
+
 inline bool operator==(OrphanClass orphan_class, std::string_view word) {
   return word == to_string(orphan_class);
 }
-inline void PrintTo(const AnyReason& reason, std::ostream* out) { *out << reason.text(); }
 inline void PrintTo(OrphanClass orphan_class, std::ostream* out) {
   *out << to_string(orphan_class);
 }

@@ -32,7 +32,6 @@ holdfast_test(
   reconciler/foreign_status_test.cc
   reconciler/tidy_test.cc
   reconciler/authorship_test.cc
-  reconciler/index_set_test.cc
   reconciler/failure_policy_test.cc
   reconciler/success_policy_test.cc
   reconciler/shards_test.cc

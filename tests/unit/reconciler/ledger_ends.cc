@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "reconciler/names.h"
-#include "reconciler/reason.h"
+#include "reconciler/api.h"
 #include "reconciler/run/slot.h"
 #include "tests/unit/reconciler/ledger.h"
 #include "tests/unit/reconciler/rules.h"

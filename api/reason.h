@@ -1,12 +1,12 @@
-// The reasons of waiting jobs, ended attempts and failed jobs, and the classes of recoveries.
-// docs/api.md, docs/troubleshooting.md and the metrics use the same names, and users match on them.
+// The reasons of waiting jobs, ended attempts and failed jobs. docs/api.md, docs/troubleshooting.md
+// and the metrics use the same names, and users match on them.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 
 enum class Reason {
   kAttemptDeadlineExceeded,
@@ -100,23 +100,4 @@ class AnyReason {
   std::string text_;
 };
 
-// The cause from which a lost, hung or overlong attempt was recovered: the class in the recovery
-// histogram (docs/concepts.md). kNone: the pod itself reported its end.
-enum class OrphanClass {
-  kNone,
-  kIntentWithoutPod,
-  kPodNeverStarted,
-  kPodVanished,
-  kPodDisrupted,
-  kNodeGone,
-  kNodeSilent,
-  kPodStuckTerminating,
-  kHolderSilent,
-  kHolderHung,
-  kAttemptTooLong,
-  kCancelDeadWorker,
-};
-inline constexpr OrphanClass kLastOrphanClass = OrphanClass::kCancelDeadWorker;
-const char* to_string(OrphanClass orphan_class);  // "" for kNone
-
-}  // namespace holdfast::reconciler
+}  // namespace holdfast::api

@@ -1,8 +1,8 @@
-#include "reconciler/status.h"
+#include "api/status.h"
 
 #include <algorithm>
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 
 const Run& Status::run() const {
   static const Run kNone;
@@ -44,4 +44,4 @@ const Condition* Status::condition(const std::string& type) const {
   return found == conditions.end() ? nullptr : &*found;
 }
 
-}  // namespace holdfast::reconciler
+}  // namespace holdfast::api

@@ -1,9 +1,9 @@
-#include "reconciler/phase.h"
+#include "api/phase.h"
 
 #include <array>
 #include <cstddef>
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 namespace {
 
 constexpr std::array<const char*, 9> kPhases = {"",          "Pending",   "Running",
@@ -56,4 +56,4 @@ Budget budget_of(Outcome outcome) {
   return Budget::kNone;
 }
 
-}  // namespace holdfast::reconciler
+}  // namespace holdfast::api

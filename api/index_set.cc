@@ -1,11 +1,11 @@
-#include "reconciler/index_set.h"
+#include "api/index_set.h"
 
 #include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <string_view>
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 namespace {
 
 // Digits alone.
@@ -159,4 +159,4 @@ std::optional<std::int64_t> IndexSet::next(std::int64_t from, const IndexSet& wi
   }
 }
 
-}  // namespace holdfast::reconciler
+}  // namespace holdfast::api

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 
 class IndexSet {
  public:
@@ -60,4 +60,4 @@ class IndexSet {
   std::int64_t size_ = 0;
 };
 
-}  // namespace holdfast::reconciler
+}  // namespace holdfast::api

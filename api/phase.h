@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 
 enum class Phase {
   kNone,  // no status yet
@@ -44,6 +44,12 @@ enum class Outcome {
 };
 const char* to_string(Outcome outcome);
 std::optional<Outcome> parse_outcome(const std::string& text);
+// An outcome that only a newer version knows is taken for this one.
+inline constexpr Outcome kUnknownOutcome = Outcome::kFailed;
+// As for each enumeration that has words in the API: an unknown word leaves the value as it is.
+inline void read_word(const std::string& word, Outcome& outcome) {
+  outcome = parse_outcome(word).value_or(outcome);
+}
 
 // How far a stage is. Succeeded, Failed and Skipped are for ever.
 enum class StagePhase { kPending, kRunning, kSucceeded, kFailed, kSkipped };
@@ -57,4 +63,4 @@ inline bool has_ended(StagePhase phase) {
 enum class Budget { kNone, kFailures, kDisruptions };
 Budget budget_of(Outcome outcome);
 
-}  // namespace holdfast::reconciler
+}  // namespace holdfast::api

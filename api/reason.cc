@@ -1,13 +1,12 @@
-#include "reconciler/reason.h"
+#include "api/reason.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 namespace {
 
-// In the order of the enumerations.
+// In the order of the enumeration.
 constexpr std::string_view kReasons[] = {
     "AttemptDeadlineExceeded",
     "AwaitsEmptyWorker",
@@ -81,22 +80,6 @@ constexpr std::string_view kReasons[] = {
 static_assert(std::size(kReasons) == static_cast<std::size_t>(Reason::kWorkerStopping) + 1);
 static_assert(std::is_sorted(std::begin(kReasons), std::end(kReasons)));
 
-constexpr std::array kOrphanClasses = {
-    "",
-    "intent_without_pod",
-    "pod_never_started",
-    "pod_vanished",
-    "pod_disrupted",
-    "node_gone",
-    "node_silent",
-    "pod_stuck_terminating",
-    "holder_silent",
-    "holder_hung",
-    "attempt_too_long",
-    "cancel_dead_worker",
-};
-static_assert(kOrphanClasses.size() == static_cast<std::size_t>(kLastOrphanClass) + 1);
-
 }  // namespace
 
 const char* to_string(Reason reason) { return kReasons[static_cast<std::size_t>(reason)].data(); }
@@ -107,8 +90,4 @@ std::optional<Reason> parse_reason(std::string_view text) {
   return static_cast<Reason>(found - std::begin(kReasons));
 }
 
-const char* to_string(OrphanClass orphan_class) {
-  return kOrphanClasses[static_cast<std::size_t>(orphan_class)];
-}
-
-}  // namespace holdfast::reconciler
+}  // namespace holdfast::api

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 
 using std::chrono::seconds;
 
@@ -16,9 +16,10 @@ inline constexpr std::size_t kConditionLimit = 16;
 inline constexpr std::size_t kRunLimit = 1000;
 inline constexpr std::int64_t kCompletionsLimit = 100'000;
 inline constexpr std::int64_t kParallelismLimit = 1000;
-inline constexpr std::size_t kStageLimit = 16;      // after the first one
-inline constexpr std::size_t kRefusedLimit = 1024;  // bytes of Run::refused
-inline constexpr std::size_t kResultLimit = 1024;   // bytes of StageStatus::result
+inline constexpr std::size_t kStageLimit = 16;          // after the first one
+inline constexpr std::size_t kRefusedLimit = 1024;      // bytes of Run::refused
+inline constexpr std::size_t kResultLimit = 1024;       // bytes of StageStatus::result
+inline constexpr std::int64_t kMaxLeaseSeconds = 3600;  // of a worker
 inline constexpr seconds kSuspendedLimit{2'147'483'647};
 
-}  // namespace holdfast::reconciler
+}  // namespace holdfast::api

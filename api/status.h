@@ -8,14 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "api/fields.h"
+#include "api/index_set.h"
+#include "api/known_words.h"
+#include "api/limits.h"
+#include "api/outbox.h"
+#include "api/phase.h"
+#include "api/reason.h"
 #include "core/time.h"
-#include "reconciler/index_set.h"
-#include "reconciler/limits.h"
-#include "reconciler/notify.h"
-#include "reconciler/phase.h"
-#include "reconciler/reason.h"
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 
 struct Waiting {
   AnyReason reason;
@@ -25,6 +27,15 @@ struct Waiting {
   std::optional<Time> since = std::nullopt;
   bool operator==(const Waiting&) const = default;
 };
+template <class Io, Is<Waiting> X>
+constexpr void fields(Io& io, X& waiting) {
+  io("reason", waiting.reason, {.required = true});
+  io("message", waiting.message, {.required = true});
+  io("nextAction", waiting.next_action, {.required = true});
+  io("deadline", waiting.deadline);
+  io("since", waiting.since);
+}
+static_assert(names_all<Waiting>());
 
 struct HistoryEntry {
   std::string stage = {};  // of a job with stages
@@ -36,7 +47,7 @@ struct HistoryEntry {
   std::string pod_uid;
   std::string node_name;
   std::string worker_name = {};  // the pod of its worker, which has its log; then it had no pod
-  Outcome outcome = Outcome::kFailed;
+  Outcome outcome = kUnknownOutcome;
   AnyReason reason;
   std::optional<int> exit_code;
   std::optional<Time> start_time;
@@ -48,6 +59,27 @@ struct HistoryEntry {
   std::int64_t count = 1;
   bool operator==(const HistoryEntry&) const = default;
 };
+template <class Io, Is<HistoryEntry> X>
+constexpr void fields(Io& io, X& entry) {
+  io("stage", entry.stage);
+  io("index", entry.index, {.required = true}, When{[&entry] { return !entry.alone; }});
+  io.own(entry.alone, {},
+         Read{[](const JsonView& json) { return !at(json, "index").is_number_integer(); }});
+  io("attempt", entry.attempt, {.required = true, .at_rest = true});
+  io("podName", entry.pod_name);
+  io("podUID", entry.pod_uid, {.at_rest = true});
+  io("nodeName", entry.node_name);
+  io("workerName", entry.worker_name);
+  io("outcome", entry.outcome, {.required = true});
+  io("reason", entry.reason);
+  io("exitCode", entry.exit_code);
+  io("startTime", entry.start_time);
+  io("endTime", entry.end_time);
+  io("progress", entry.progress);
+  io("message", entry.message);
+  io("count", entry.count, {.least = 1, .most = kCountLimit});
+}
+static_assert(names_all<HistoryEntry>());
 
 struct Condition {
   std::string type;
@@ -60,6 +92,17 @@ struct Condition {
   std::optional<std::int64_t> observed_generation = std::nullopt;
   bool operator==(const Condition&) const = default;
 };
+template <class Io, Is<Condition> X>
+constexpr void fields(Io& io, X& condition) {
+  io("type", condition.type, {.required = true, .at_rest = true});
+  io.truth("status", condition.status, condition.unknown, {.at_rest = true});
+  io("observedGeneration", condition.observed_generation);
+  io("reason", condition.reason, {.required = true, .at_rest = true});
+  // The schema requires a message, and another program's may be empty.
+  io("message", condition.message, {.required = true, .at_rest = true});
+  io("lastTransitionTime", condition.last_transition_time, {.at_rest = true, .fraction = true});
+}
+static_assert(names_all<Condition>());
 
 // A run that has begun and has not ended: its last attempt, and what it has spent.
 struct Run {
@@ -96,6 +139,31 @@ struct Run {
   bool open() const { return !next_attempt_time; }
   bool at_worker() const { return !worker_uid.empty(); }
 };
+template <class Io, Is<Run> X>
+constexpr void fields(Io& io, X& run) {
+  const auto at_worker = [&run] { return run.at_worker(); };
+  const auto has_pod = [&run] { return !run.at_worker(); };
+  io("index", run.index, {.required = true});
+  io("attempt", run.attempt, {.required = true});
+  io("podName", run.pod_name, {}, When{has_pod});
+  io("podUID", run.pod_uid, {}, When{has_pod});
+  io("nodeName", run.node_name, {}, When{has_pod});
+  io("workerName", run.worker_name, {}, When{at_worker});
+  io("workerUID", run.worker_uid, {}, When{at_worker});
+  io("workerLeaseDurationSeconds", run.worker_lease_duration,
+     {.least = 0, .most = kMaxLeaseSeconds}, When{at_worker});
+  io("startTime", run.start_time, {.fraction = true});
+  io("nextAttemptTime", run.next_attempt_time, {.fraction = true});
+  io("attempts", run.attempts, {.least = 1, .most = kCountLimit});
+  io("failures", run.failures, {.least = 0, .most = kCountLimit});
+  io("disruptions", run.disruptions, {.least = 0, .most = kCountLimit});
+  io("deferrals", run.deferrals, {.least = 0, .most = kCountLimit});
+  io("refused", run.refused, {.bytes = kRefusedLimit});
+  io("progress", run.progress);
+  io("checkpoint", run.checkpoint, {.bytes = kResultLimit});
+  io("alone", run.alone);
+}
+static_assert(names_all<Run>());
 
 // How a stage of a job with stages went.
 struct StageStatus {
@@ -111,6 +179,20 @@ struct StageStatus {
   std::string message;   // why it failed, or was skipped
   bool operator==(const StageStatus&) const = default;
 };
+template <class Io, Is<StageStatus> X>
+constexpr void fields(Io& io, X& stage) {
+  io("name", stage.name, {.required = true, .at_rest = true});
+  io("phase", stage.phase, {.required = true, .at_rest = true}, Read{known_stage_phase});
+  io("startTime", stage.start_time);
+  io("completionTime", stage.completion_time);
+  io("failures", stage.failures, {.least = 0, .most = kCountLimit});
+  io("disruptions", stage.disruptions, {.least = 0, .most = kCountLimit});
+  io("deferrals", stage.deferrals, {.least = 0, .most = kCountLimit});
+  io("suspendedSeconds", stage.suspended);
+  io("result", stage.result);
+  io("message", stage.message);
+}
+static_assert(names_all<StageStatus>());
 
 // Runs, indexes and `waiting` are those of the current stage, the rest is the whole job's.
 struct Status {
@@ -151,5 +233,32 @@ struct Status {
   // The run whose last attempt has the pod of this name; null: none.
   const Run* run_of_pod(const std::string& pod_name) const;
 };
+template <class Io, Is<Status> X>
+constexpr void fields(Io& io, X& status) {
+  io("phase", status.phase, {.required = true, .at_rest = true}, Read{known_phase});
+  io.by_codec("stage", status.stage, {.at_rest = true});
+  io.by_codec("stages", status.stages, {.at_rest = true});
+  io("attempt", status.attempt, {.required = true, .at_rest = true});
+  io("failures", status.failures, {.required = true, .at_rest = true});
+  io("disruptions", status.disruptions, {.required = true, .at_rest = true});
+  io("runs", status.runs);
+  io.by_codec("completedIndexes", status.completed, {.at_rest = true});
+  io.by_codec("failedIndexes", status.failed, {.at_rest = true});
+  // For kubectl, counted when they are written.
+  io.other("active");
+  io.other("succeeded");
+  io.other("failed");
+  io.other("completions");
+  io("startTime", status.start_time, {.at_rest = true});
+  io("completionTime", status.completion_time, {.at_rest = true});
+  io("suspendedSeconds", status.suspended);
+  io("waiting", status.waiting);
+  io("history", status.history, {.at_rest = true});
+  io("observedGeneration", status.observed_generation, {.required = true, .at_rest = true});
+  io("conditions", status.conditions, {.at_rest = true});
+  io("notifications", status.notifications, {.at_rest = true, .least = 0, .most = kCountLimit});
+  io.by_codec("outbox", status.outbox, {.at_rest = true});
+}
+static_assert(names_all<Status>());
 
-}  // namespace holdfast::reconciler
+}  // namespace holdfast::api

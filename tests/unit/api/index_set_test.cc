@@ -1,5 +1,5 @@
 // Sets of indexes, and their text as batch/v1 writes it.
-#include "reconciler/index_set.h"
+#include "api/index_set.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/unit/reconciler/rng.h"
 
-namespace holdfast::reconciler {
+namespace holdfast::api {
 namespace {
 
 constexpr std::int64_t kMost = 99'999;
@@ -60,7 +60,7 @@ TEST(IndexSet, TheNextIndexIsTheLeastThatIsNotTaken) {
 
 TEST(IndexSet, ItHasWhatWasAddedWhateverTheOrder) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    testing::Rng rng(seed);
+    reconciler::testing::Rng rng(seed);
     IndexSet set;
     std::set<std::int64_t> expected;
     for (int i = 0; i < 60; ++i) {
@@ -94,7 +94,7 @@ TEST(IndexSet, ASetIncludesAnotherIfItHasEachOfItsIndexes) {
 
 TEST(IndexSet, CommonIndexesAreCountedFromBothSidesAlike) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
-    testing::Rng rng(seed);
+    reconciler::testing::Rng rng(seed);
     IndexSet one;
     IndexSet other;
     for (int i = rng.below(30); i > 0; --i) one.add(rng.below(40));
@@ -134,4 +134,4 @@ TEST(IndexSet, CostsGrowWithIntervals) {
 }
 
 }  // namespace
-}  // namespace holdfast::reconciler
+}  // namespace holdfast::api

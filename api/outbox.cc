@@ -1,0 +1,38 @@
+#include "api/outbox.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace holdfast::api {
+namespace {
+
+constexpr std::array<const char*, 5> kEvents = {"Succeeded", "Failed", "Cancelled", "StageEnded",
+                                                "Stalled"};
+
+constexpr std::size_t kNameLimit = 63;
+
+}  // namespace
+
+std::vector<std::string> target_names(const JsonView& json) {
+  std::vector<std::string> names;
+  for (const JsonView one : json) {
+    std::string name(one.string_or(""));
+    const bool is_known = std::find(names.begin(), names.end(), name) != names.end();
+    if (name.empty() || name.size() > kNameLimit || is_known) continue;
+    if (names.size() == kNotifyLimit) break;
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+const char* to_string(NotifyEvent event) { return kEvents[static_cast<std::size_t>(event)]; }
+
+std::optional<NotifyEvent> parse_notify_event(const std::string& text) {
+  for (std::size_t place = 0; place < kEvents.size(); ++place) {
+    if (text == kEvents[place]) return static_cast<NotifyEvent>(place);
+  }
+  return std::nullopt;
+}
+
+}  // namespace holdfast::api

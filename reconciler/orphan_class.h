@@ -1,0 +1,25 @@
+// The classes of recoveries, as the metrics and docs/troubleshooting.md name them.
+#pragma once
+
+namespace holdfast::reconciler {
+
+// The cause from which a lost, hung or overlong attempt was recovered: the class in the recovery
+// histogram (docs/concepts.md). kNone: the pod itself reported its end.
+enum class OrphanClass {
+  kNone,
+  kIntentWithoutPod,
+  kPodNeverStarted,
+  kPodVanished,
+  kPodDisrupted,
+  kNodeGone,
+  kNodeSilent,
+  kPodStuckTerminating,
+  kHolderSilent,
+  kHolderHung,
+  kAttemptTooLong,
+  kCancelDeadWorker,
+};
+inline constexpr OrphanClass kLastOrphanClass = OrphanClass::kCancelDeadWorker;
+const char* to_string(OrphanClass orphan_class);  // "" for kNone
+
+}  // namespace holdfast::reconciler
