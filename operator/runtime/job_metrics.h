@@ -10,7 +10,7 @@
 #include "core/time.h"
 #include "operator/runtime/metric_families.h"
 #include "operator/runtime/namespace_metrics.h"
-#include "reconciler/reason.h"
+#include "reconciler/api.h"
 
 namespace holdfast::runtime {
 
