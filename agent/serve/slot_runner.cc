@@ -63,24 +63,22 @@ SlotRunner::SlotRunner(boost::asio::io_context& io, Settings settings, int slot,
       err_(err),
       listener_(listener),
       files_(io),
-      news_(io) {}
+      news_(io),
+      command_files_(progress_path_) {}
 
 // -- before the start --------------------------------------------------------------------------
 
 void SlotRunner::prepare(const AttemptId& id, Assignment assignment, Then then) {
   id_ = id;
   assignment_ = std::move(assignment);
-  progress_ = std::make_shared<ProgressFile>(progress_path_);
-  checkpoints_ = std::make_shared<CheckpointFile>(progress_path_);
+  command_files_ = CommandFiles(progress_path_);
   if (settings_.no_op) return then("");
-  const bool queued =
-      later([folder = settings_.folder, message = assignment_.message, progress = progress_,
-             checkpoints = checkpoints_, then]() -> FileThread::Then {
-        const Status clean = clean_folder(folder, message);
-        progress->look();
-        checkpoints->look();
-        return [then, why = clean.ok() ? "" : clean.error().message] { then(why); };
-      });
+  const bool queued = later([folder = settings_.folder, message = assignment_.message,
+                             look = command_files_.look(""), then]() mutable -> FileThread::Then {
+    const Status clean = clean_folder(folder, message);
+    look();  // what is there now is not the command's
+    return [then, why = clean.ok() ? "" : clean.error().message] { then(why); };
+  });
   if (!queued) then(settings_.folder + " hangs");
 }
 
@@ -121,10 +119,7 @@ void SlotRunner::start(SteadyTime before) {
   missed_ = killed_ = gone_ = orphans_ = told_end_ = looks_ = last_look_ = false;
   exit_code_.reset();
   renewed_.reset();
-  kept_.reset();
   result_.clear();
-  left_state_.clear();
-  checkpoint_ = 0;
   const SteadyTime now = steady_now();
   look_at_ = now;
   if (settings_.no_op) {
@@ -260,9 +255,7 @@ void SlotRunner::advance(SteadyTime now) {
 // -- its files ---------------------------------------------------------------------------------
 
 void SlotRunner::kept(std::int64_t number) {
-  if (number != checkpoint_) return;
-  kept_ = checkpoint_id_;
-  look_at_ = steady_now();
+  if (command_files_.kept(number)) look_at_ = steady_now();
 }
 
 // Leaves the state for `checkpoint --wait`, and reads what the command has left. If the files
@@ -274,39 +267,28 @@ void SlotRunner::look(SteadyTime now) {
   state.phase = exit_code_ ? AgentState::Phase::kOver : AgentState::Phase::kRunning;
   state.renewed = renewed_;
   state.duration = settings_.duration;
-  std::string changed = format_state(state);
-  if (changed == left_state_) {
-    changed.clear();
-  } else {
-    left_state_ = changed;
-  }
-  looks_ = later([this, start = starts_, changed = std::move(changed), folder = settings_.folder,
-                  state_file = state_file_of(progress_path_), progress = progress_,
-                  checkpoints = checkpoints_, kept = std::exchange(kept_, std::nullopt),
-                  last = exit_code_.has_value(), failed = exit_code_.value_or(0) != 0,
-                  tail = tail_]() mutable -> FileThread::Then {
-    if (!changed.empty()) static_cast<void>(replace_file(state_file, changed, 0644));
-    if (kept && checkpoints->acknowledge(*kept)) kept.reset();
-    Told told{progress->look(), checkpoints->look(), kept, last ? read_result(folder) : ""};
-    // As the kubelet does it for a pod with terminationMessagePolicy FallbackToLogsOnError.
-    if (failed && told.result.empty()) told.result = tail->lines(kMaxResultBytes, kTailLimit);
-    return [this, start, told = std::move(told), last]() mutable {
-      if (start == starts_ && running_) looked(std::move(told), last);
-    };
-  });
+  looks_ =
+      later([this, start = starts_, folder = settings_.folder,
+             look = command_files_.look(format_state(state)), last = exit_code_.has_value(),
+             failed = exit_code_.value_or(0) != 0, tail = tail_]() mutable -> FileThread::Then {
+        CommandFiles::Found found = look();
+        std::string result = last ? read_result(folder) : "";
+        // As the kubelet does it for a pod with terminationMessagePolicy FallbackToLogsOnError.
+        if (failed && result.empty()) result = tail->lines(kMaxResultBytes, kTailLimit);
+        return [this, start, found = std::move(found), result = std::move(result), last]() mutable {
+          if (start == starts_ && running_) looked(std::move(found), std::move(result), last);
+        };
+      });
 }
 
-void SlotRunner::looked(Told told, bool last) {
+void SlotRunner::looked(CommandFiles::Found found, std::string result, bool last) {
   looks_ = false;
-  if (told.not_acknowledged && !kept_) kept_ = told.not_acknowledged;
-  if (told.checkpoint) {
-    checkpoint_id_ = std::move(told.checkpoint->id);
-    listener_.checkpointed(slot_, ++checkpoint_, std::move(told.checkpoint->text));
-  }
-  if (told.progress && running_) listener_.progressed(slot_, *std::move(told.progress));
+  const std::int64_t number = command_files_.found(found);
+  if (number > 0) listener_.checkpointed(slot_, number, std::move(found.checkpoint->text));
+  if (found.progress && running_) listener_.progressed(slot_, *std::move(found.progress));
   if (!last || !running_) return;
   last_look_ = true;
-  result_ = std::move(told.result);
+  result_ = std::move(result);
 }
 
 }  // namespace holdfast::agent

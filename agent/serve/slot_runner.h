@@ -19,9 +19,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
-#include "agent/base/checkpoint.h"
+#include "agent/base/command_files.h"
 #include "agent/base/file_thread.h"
-#include "agent/base/progress.h"
 #include "agent/serve/output.h"
 #include "agent/serve/shepherd.h"
 #include "agent/wire/job_record.h"
@@ -80,19 +79,12 @@ class SlotRunner {
   void no_orphans();
 
  private:
-  struct Told {
-    std::optional<std::string> progress;
-    std::optional<Checkpoint> checkpoint;
-    std::optional<std::string> not_acknowledged;  // its id: to be tried again
-    std::string result;
-  };
-
   void advance(SteadyTime now);
   void wait_for_news();
   void read_news();
   void end(int exit_code, SteadyTime now);
   void look(SteadyTime now);
-  void looked(Told told, bool last);
+  void looked(CommandFiles::Found found, std::string result, bool last);
   bool later(FileThread::Work work);
   void next_work();
   std::vector<std::string> environment() const;
@@ -114,6 +106,7 @@ class SlotRunner {
   // Of the attempt.
   AttemptId id_;
   Assignment assignment_;
+  CommandFiles command_files_;
   std::uint64_t starts_ = 0;  // tells its news from others'
   bool running_ = false;      // until all_dead()
   bool missed_ = false;
@@ -128,13 +121,7 @@ class SlotRunner {
   SteadyTime look_at_{};
   std::optional<SteadyTime> renewed_;
   std::string result_;
-  std::string left_state_;
   std::shared_ptr<Tail> tail_;
-  std::shared_ptr<ProgressFile> progress_;  // used by the thread of files_
-  std::shared_ptr<CheckpointFile> checkpoints_;
-  std::int64_t checkpoint_ = 0;  // how many the command has left
-  std::string checkpoint_id_;
-  std::optional<std::string> kept_;
 };
 
 }  // namespace holdfast::agent
