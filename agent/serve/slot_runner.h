@@ -75,10 +75,27 @@ class SlotRunner {
   pid_t shepherd() const { return shepherd_.pid(); }
   void reaped(int status);
   // Whether orphans of the agent may be its.
-  bool may_have_orphans() const { return running_ && orphans_; }
+  bool may_have_orphans() const { return run_.running && run_.orphans; }
   void no_orphans();
 
  private:
+  // The command, from start() to all_dead().
+  struct Run {
+    bool running = false;  // until all_dead()
+    bool missed = false;
+    bool killed = false;
+    bool gone = false;     // no process is left
+    bool orphans = false;  // the shepherd did not see the end
+    bool told_end = false;
+    std::optional<int> exit_code = std::nullopt;
+    std::string result = {};
+    bool looks = false;  // at the files
+    bool last_look = false;
+    SteadyTime last_look_until{};
+    SteadyTime look_at{};
+    std::optional<SteadyTime> renewed = std::nullopt;
+  };
+
   void advance(SteadyTime now);
   void wait_for_news();
   void read_news();
@@ -107,21 +124,9 @@ class SlotRunner {
   AttemptId id_;
   Assignment assignment_;
   CommandFiles command_files_;
-  std::uint64_t starts_ = 0;  // tells its news from others'
-  bool running_ = false;      // until all_dead()
-  bool missed_ = false;
-  bool killed_ = false;
-  bool gone_ = false;     // no process is left
-  bool orphans_ = false;  // the shepherd did not see the end
-  bool told_end_ = false;
-  std::optional<int> exit_code_;
-  bool looks_ = false;  // at the files
-  bool last_look_ = false;
-  SteadyTime last_look_until_{};
-  SteadyTime look_at_{};
-  std::optional<SteadyTime> renewed_;
-  std::string result_;
   std::shared_ptr<Tail> tail_;
+  std::uint64_t starts_ = 0;  // tells its news from others'
+  Run run_;
 };
 
 }  // namespace holdfast::agent
