@@ -1,6 +1,5 @@
 #include "agent/run/worker.h"
 
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,6 @@
 #include "agent/base/exit_codes.h"
 #include "agent/base/files.h"
 #include "agent/base/lease_times.h"
-#include "agent/base/loop_descriptors.h"
 #include "agent/base/signals.h"
 #include "agent/base/state_file.h"
 #include "core/agent_protocol.h"
@@ -33,45 +31,29 @@ Worker::Worker(Settings settings, std::vector<std::string> command)
     : settings_(std::move(settings)),
       command_(std::move(command)),
       look_period_(look_period(settings_.guard.duration)),
-      state_file_(state_file_of(settings_.progress_file)),
-      io_(1),
-      timer_(io_, make_timer()),
-      signals_(io_, make_signals()),
-      api_(io_, {settings_.host, settings_.port, settings_.credentials}),
+      loop_(kMostWaitingLines),
+      api_(loop_.io(), {settings_.host, settings_.port, settings_.credentials}),
       random_(std::random_device()()),
       guard_(settings_.guard, random_),
       lease_(settings_.lease_namespace, settings_.lease_name),
-      files_(io_),
-      progress_(std::make_shared<ProgressFile>(settings_.progress_file)),
-      checkpoints_(std::make_shared<CheckpointFile>(settings_.progress_file)) {}
+      files_(loop_.io()),
+      command_files_(settings_.progress_file) {}
 
 int Worker::run() {
-  watch(timer_, [this] { time_has_come(); });
-  watch(signals_, [this] { signals_have_come(); });
+  loop_.watch([this] { time_has_come(); }, [this] { signals_have_come(); });
   try {
     obey(guard_.begin(steady_now()));
-    while (!exit_code_) io_.run_one();
+    while (!loop_.exit_code()) loop_.turn();
   } catch (...) {
     child_.kill_all();
     throw;
   }
-  return *exit_code_;
-}
-
-void Worker::watch(boost::asio::posix::stream_descriptor& descriptor, std::function<void()> ready) {
-  descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                        [this, &descriptor, ready = std::move(ready)](auto error) {
-                          if (error || exit_code_) return;
-                          ready();
-                          watch(descriptor, ready);
-                        });
+  return *loop_.exit_code();
 }
 
 // -- what wakes it -----------------------------------------------------------------------------
 
 void Worker::time_has_come() {
-  std::uint64_t times = 0;
-  static_cast<void>(!::read(timer_.native_handle(), &times, sizeof times));
   obey(guard_.deadlines(steady_now()));
   // After each SIGKILL, look for ended processes again.
   reap();
@@ -81,18 +63,16 @@ void Worker::time_has_come() {
 
 void Worker::signals_have_come() {
   obey(guard_.deadlines(steady_now()));
-  signalfd_siginfo info{};
-  while (!exit_code_ && ::read(signals_.native_handle(), &info, sizeof info) == sizeof info) {
-    const int number = static_cast<int>(info.ssi_signo);
-    if (number == SIGCHLD) continue;
-    if (started_) child_.signal(number);
-    if (asks_to_end(number)) obey(guard_.told_to_end(steady_now()));
+  while (const std::optional<int> number = loop_.next_signal()) {
+    if (*number == SIGCHLD) continue;
+    if (started_) child_.signal(*number);
+    if (asks_to_end(*number)) obey(guard_.told_to_end(steady_now()));
   }
   reap();
 }
 
 void Worker::reap() {
-  if (!started_ || exit_code_) return;
+  if (!started_ || loop_.exit_code()) return;
   const Child::Reaped reaped = child_.reap();
   none_left_ = reaped.none_left;
   if (reaped.exit_code) {
@@ -108,14 +88,14 @@ void Worker::reap() {
 // The Guard learns of the child's end after its last progress message is read. If the files hang,
 // the Guard stops waiting.
 void Worker::child_is_over() {
-  if (!ended_ || !none_left_ || exit_code_) return;
+  if (!ended_ || !none_left_ || loop_.exit_code()) return;
   if (last_look_ || guard_.phase() == Guard::Phase::kFencing) obey(guard_.all_dead(steady_now()));
 }
 
 // -- what it does ------------------------------------------------------------------------------
 
 void Worker::obey(const Orders& orders) {
-  if (exit_code_) return;
+  if (loop_.exit_code()) return;
   if (orders.stop == Orders::Stop::kKill) child_.kill_all();
   if (orders.stop == Orders::Stop::kTerminate) {
     child_.signal(SIGTERM);
@@ -127,11 +107,11 @@ void Worker::obey(const Orders& orders) {
   }
   if (orders.start_before) start_child(*orders.start_before);
   if (orders.get || orders.put) send(orders);
-  if (orders.kept == checkpoint_) kept_ = checkpoint_id_;
+  if (orders.kept) command_files_.kept(*orders.kept);
   if (!orders.say.empty()) say_soon(orders.say);
   if (orders.exit_code) return end(orders);
   wake_at_ = orders.wake_at;
-  if (state() != left_state_ || kept_ || clear_log_) tend();
+  if (command_files_.is_behind(state()) || clear_log_) tend();
   set_timer();
 }
 
@@ -146,7 +126,7 @@ void Worker::start_child(SteadyTime before) {
   if (why.empty()) return;
   say_soon("cannot run \"" + command_.front() + "\": " + why);
   ended_ = true;
-  boost::asio::post(io_, [this] {
+  boost::asio::post(loop_.io(), [this] {
     obey(guard_.child_ended(steady_now(), kCannotRun));
     reap();
   });
@@ -158,7 +138,7 @@ void Worker::send(const Orders& orders) {
   const std::uint64_t number = ++request_;
   api_.send(put ? "PUT" : "GET", lease_.path(), std::move(body),
             [this, number, put](ApiReply reply) {
-              if (exit_code_ || number != request_) return;
+              if (loop_.exit_code() || number != request_) return;
               // Check the deadlines even before reading the answer: they may give the request up.
               obey(guard_.deadlines(steady_now()));
               if (number != request_) return;
@@ -177,7 +157,7 @@ void Worker::send(const Orders& orders) {
 }
 
 void Worker::end(const Orders& orders) {
-  exit_code_ = orders.exit_code;
+  loop_.end(orders.exit_code);
   api_.abort();
   if (orders.fenced.empty()) return;
   leave_last_words(settings_.termination_log, kFencedMark + orders.fenced, orders.last_words);
@@ -186,7 +166,7 @@ void Worker::end(const Orders& orders) {
 void Worker::set_timer() {
   SteadyTime due = wake_at_;
   if (started_) due = std::min(due, look_at_);
-  agent::set_timer(timer_.native_handle(), due);
+  loop_.wake_at(due);
 }
 
 // -- its files ---------------------------------------------------------------------------------
@@ -210,7 +190,7 @@ std::string Worker::state() const {
 }
 
 void Worker::say_soon(std::string line) {
-  if (lines_.size() < kMostWaitingLines) lines_.push_back(std::move(line));
+  loop_.say_later(std::move(line));
   tend();
 }
 
@@ -220,35 +200,25 @@ void Worker::tend() {
   look_at_ = steady_now() + look_period_;
   tend_again_ = files_.busy();
   if (tend_again_) return;
-  const std::string now = state();
-  std::string changed = now == left_state_ ? "" : now;
-  left_state_ = now;
-  files_.run([this, lines = std::exchange(lines_, {}), changed = std::move(changed),
-              state_file = state_file_, progress = progress_, checkpoints = checkpoints_,
-              kept = std::exchange(kept_, std::nullopt), log = settings_.termination_log,
-              clears_log = std::exchange(clear_log_, false),
+  files_.run([this, lines = loop_.take_lines(), look = command_files_.look(state()),
+              log = settings_.termination_log, clears_log = std::exchange(clear_log_, false),
               last = ended_]() mutable -> FileThread::Then {
     for (const std::string& line : lines) say(line);
     if (clears_log) static_cast<void>(::truncate(log.c_str(), 0));
-    if (!changed.empty()) static_cast<void>(replace_file(state_file, changed, 0644));
-    if (kept && checkpoints->acknowledge(*kept)) kept.reset();
-    return [this, told = Told{progress->look(), checkpoints->look(), kept}, last] {
-      tended(told, last);
-    };
+    return [this, found = look(), last] { tended(found, last); };
   });
 }
 
-void Worker::tended(Told told, bool last) {
-  if (exit_code_) return;
+void Worker::tended(CommandFiles::Found found, bool last) {
+  if (loop_.exit_code()) return;
   last_look_ = last;
-  if (told.not_acknowledged && !kept_) kept_ = told.not_acknowledged;
-  if (told.checkpoint && started_) {
-    checkpoint_id_ = std::move(told.checkpoint->id);
-    obey(guard_.checkpointed(steady_now(), ++checkpoint_, std::move(told.checkpoint->text)));
+  const std::int64_t number = command_files_.found(found);
+  if (number > 0 && started_) {
+    obey(guard_.checkpointed(steady_now(), number, std::move(found.checkpoint->text)));
   }
-  if (told.progress && started_) obey(guard_.progressed(steady_now(), *std::move(told.progress)));
+  if (found.progress && started_) obey(guard_.progressed(steady_now(), *std::move(found.progress)));
   child_is_over();
-  if (tend_again_ && !exit_code_) tend();
+  if (tend_again_ && !loop_.exit_code()) tend();
 }
 
 }  // namespace holdfast::agent

@@ -40,7 +40,7 @@ void Attempts::apply(SteadyTime now, const Work& work, SlotOrders& orders) {
       one->job_name = entry.job_name;
     }
     one->gone = false;
-    one->message_asked = std::max(one->message_asked, entry.message);
+    one->message.asked = std::max(one->message.asked, entry.message);
     // That it was asked to stop is never taken back.
     if (entry.stop) stop(now, *one, orders);
   }
@@ -82,7 +82,7 @@ void Attempts::looked(SteadyTime now, const AttemptId& id, const JobReading& rea
   });
   if (found == all_.end()) return;
   One& one = *found;
-  one.message_got = one.message_sent;
+  one.message.got = one.message.sent;
   if (reading.kind == JobReading::Kind::kNone) {
     return look_again(now, one, reading.why, reading.retry_after, orders);
   }
@@ -106,13 +106,14 @@ void Attempts::look_again(SteadyTime now, One& one, const std::string& why,
 
 void Attempts::put_off(SteadyTime now, One& one, const std::string& why,
                        std::optional<Duration> asked, SlotOrders& orders) {
-  one.not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
+  one.look.not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
   if (asked) {
     const Duration pause = std::min(*asked, settings_.duration / 3);
-    one.not_before = std::max(one.not_before, now + pause + up_to(random_, pause, kRetryJitter));
+    one.look.not_before =
+        std::max(one.look.not_before, now + pause + up_to(random_, pause, kRetryJitter));
   }
-  if (why == one.last_failure) return;
-  one.last_failure = why;
+  if (why == one.look.last_failure) return;
+  one.look.last_failure = why;
   orders.say.push_back("cannot read " + name_of(one.id, one.job_name) + ": " + why);
 }
 
@@ -126,17 +127,17 @@ void Attempts::plan(SteadyTime now, std::optional<SteadyTime> begin_before, Slot
   for (One& one : all_) {
     if (one.state == State::kWaits && begin_before && now < *begin_before) {
       const std::optional<int> slot = free_slot();
-      if (slot && now < one.not_before) wake(one.not_before);
-      if (slot && now >= one.not_before) {
+      if (slot && now < one.look.not_before) wake(one.look.not_before);
+      if (slot && now >= one.look.not_before) {
         one.state = State::kLooks;
         one.slot = *slot;
-        one.look_sent = now;
-        one.message_sent = one.message_asked;
+        one.look.sent = now;
+        one.message.sent = one.message.asked;
         orders.looks.push_back({one.slot, one.id, one.job_name});
       }
     }
     if (lacks_message(one)) read_message(now, one, orders);
-    if (one.state == State::kLooks) wake(one.look_sent + request_limit(settings_.duration));
+    if (one.state == State::kLooks) wake(one.look.sent + request_limit(settings_.duration));
     if (one.state == State::kRuns && one.asked) wake(kill_at(one));
     if (one.state == State::kDies) {
       wake(one.rounds.due());
@@ -158,32 +159,32 @@ std::optional<int> Attempts::free_slot() const {
 
 bool Attempts::lacks_message(const One& one) const {
   return one.state == State::kRuns && !one.gone && !one.asked &&
-         one.message_asked > one.message_got;
+         one.message.asked > one.message.got;
 }
 
 void Attempts::read_message(SteadyTime now, One& one, SlotOrders& orders) {
-  if (!one.reads_message && now >= one.not_before) {
-    one.reads_message = true;
-    one.look_sent = now;
-    one.message_sent = one.message_asked;
+  if (!one.message.reads && now >= one.look.not_before) {
+    one.message.reads = true;
+    one.look.sent = now;
+    one.message.sent = one.message.asked;
     orders.messages.push_back({one.slot, one.id, one.job_name});
   }
   const SteadyTime due =
-      one.reads_message ? one.look_sent + request_limit(settings_.duration) : one.not_before;
+      one.message.reads ? one.look.sent + request_limit(settings_.duration) : one.look.not_before;
   orders.wake_at = std::min(orders.wake_at, due);
 }
 
 void Attempts::message_read(SteadyTime now, const AttemptId& id, const JobReading& reading,
                             SlotOrders& orders) {
   const auto found = std::find_if(all_.begin(), all_.end(), [&](const One& one) {
-    return one.state == State::kRuns && one.reads_message && one.id == id;
+    return one.state == State::kRuns && one.message.reads && one.id == id;
   });
   if (found == all_.end()) return;
-  found->reads_message = false;
+  found->message.reads = false;
   if (reading.kind == JobReading::Kind::kNone) {
     return put_off(now, *found, reading.why, reading.retry_after, orders);
   }
-  found->message_got = found->message_sent;
+  found->message.got = found->message.sent;
 }
 
 // -- ends --------------------------------------------------------------------------------------
@@ -223,8 +224,8 @@ void Attempts::missed(SteadyTime now, int slot, SlotOrders& orders) {
   One* const one = in_slot(slot);
   if (!one || one->state != State::kRuns) return;
   if (one->asked) return die(now, *one, AnswerKind::kStopped, orders);
-  one->reads_message = false;
-  one->not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
+  one->message.reads = false;
+  one->look.not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
   give_slot_back(*one);
   if (draining_) is_over(*one, AnswerKind::kReturned);
 }
@@ -254,14 +255,14 @@ void Attempts::is_over(One& one, AnswerKind kind) {
 
 void Attempts::check_deadlines(SteadyTime now, SlotOrders& orders) {
   for (One& one : all_) {
-    if (one.state == State::kLooks && now - one.look_sent >= request_limit(settings_.duration)) {
+    if (one.state == State::kLooks && now - one.look.sent >= request_limit(settings_.duration)) {
       orders.abort_looks.push_back(one.id);
       look_again(now, one, "the API server does not answer", std::nullopt, orders);
     }
-    if (lacks_message(one) && one.reads_message &&
-        now - one.look_sent >= request_limit(settings_.duration)) {
+    if (lacks_message(one) && one.message.reads &&
+        now - one.look.sent >= request_limit(settings_.duration)) {
       orders.abort_looks.push_back(one.id);
-      one.reads_message = false;
+      one.message.reads = false;
       put_off(now, one, "the API server does not answer", std::nullopt, orders);
     }
     if (one.state == State::kRuns && one.asked && now >= kill_at(one)) {

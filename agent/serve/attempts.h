@@ -82,20 +82,27 @@ class Attempts {
 
  private:
   enum class State { kWaits, kLooks, kRuns, kDies, kOver };
+  // The look at the job, and later the looks at its message.
+  struct JobLook {
+    SteadyTime not_before{};
+    SteadyTime sent{};
+    std::string last_failure;
+  };
+  // The numbers of the job's message, as its entry counts them.
+  struct Message {
+    std::int64_t asked = 0;  // the entry's
+    std::int64_t sent = 0;   // with the last look
+    std::int64_t got = 0;    // by the command
+    bool reads = false;      // a look for it is in progress
+  };
   struct One {
     AttemptId id;
     std::string job_name;
     State state = State::kWaits;
     int slot = -1;
     bool gone = false;  // its entry is; it is forgotten when it is dead
-    // The look, and later the looks at the job's message.
-    SteadyTime not_before{};
-    SteadyTime look_sent{};
-    std::string last_failure;
-    std::int64_t message_asked = 0;  // its number, in the entry
-    std::int64_t message_sent = 0;   // with the last look
-    std::int64_t message_got = 0;
-    bool reads_message = false;
+    JobLook look;
+    Message message;
     // The end. Before kOver the kind is the one that it will be.
     std::optional<SteadyTime> asked;  // to end
     KillRounds rounds;

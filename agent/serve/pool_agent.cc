@@ -1,7 +1,6 @@
 #include "agent/serve/pool_agent.h"
 
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +11,6 @@
 
 #include "agent/base/files.h"
 #include "agent/base/lease_times.h"
-#include "agent/base/loop_descriptors.h"
 #include "agent/base/process_table.h"
 #include "agent/base/signals.h"
 #include "core/agent_protocol.h"
@@ -46,29 +44,27 @@ SlotSettings slot_settings(const ServeSettings& settings) {
 PoolAgent::PoolAgent(ServeSettings settings, std::vector<std::string> command, bool no_op)
     : settings_(std::move(settings)),
       no_op_(no_op),
-      io_(1),
-      timer_(io_, make_timer()),
-      signals_(io_, make_signals()),
+      loop_(kMostLines),
       random_(std::random_device()()),
       slots_(slot_settings(settings_), random_),
       work_(settings_.lease_namespace, settings_.work_lease),
       worker_(settings_.lease_namespace, settings_.worker_lease),
-      api_(io_, {settings_.host, settings_.port, settings_.credentials}),
-      looks_(io_, {settings_.host, settings_.port, settings_.credentials}, settings_.slots),
-      watch_(io_, {settings_.host, settings_.port, settings_.credentials}, work_, random_,
+      api_(loop_.io(), {settings_.host, settings_.port, settings_.credentials}),
+      looks_(loop_.io(), {settings_.host, settings_.port, settings_.credentials}, settings_.slots),
+      watch_(loop_.io(), {settings_.host, settings_.port, settings_.credentials}, work_, random_,
              [this](const WorkReading& reading) {
                tell([&](SteadyTime now) { return slots_.watched(now, reading); });
              }),
       out_(STDOUT_FILENO),
       err_(STDERR_FILENO),
-      files_(io_),
+      files_(loop_.io()),
       slot_looks_(static_cast<std::size_t>(settings_.slots)) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const std::vector<std::string> environment = without_settings(environ);
   SlotRunner::Listener& self = *this;
   for (int slot = 0; slot < settings_.slots; ++slot) {
     runners_.push_back(std::make_unique<SlotRunner>(
-        io_,
+        loop_.io(),
         SlotRunner::Settings{.folder = settings_.slots_folder + "/" + std::to_string(slot),
                              .command = command,
                              .environment = environment,
@@ -79,29 +75,18 @@ PoolAgent::PoolAgent(ServeSettings settings, std::vector<std::string> command, b
 }
 
 int PoolAgent::run() {
-  wait(timer_, [this] { time_has_come(); });
-  wait(signals_, [this] { signals_have_come(); });
+  loop_.watch([this] { time_has_come(); }, [this] { signals_have_come(); });
   try {
     obey(slots_.begin(steady_now()));
-    while (!exit_code_) {
+    while (!loop_.exit_code()) {
       tick();
-      if (!exit_code_) io_.run_one();
+      if (!loop_.exit_code()) loop_.turn();
     }
   } catch (...) {
     kill_descendants();
     throw;
   }
-  return *exit_code_;
-}
-
-void PoolAgent::wait(boost::asio::posix::stream_descriptor& descriptor,
-                     std::function<void()> ready) {
-  descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                        [this, &descriptor, ready = std::move(ready)](auto error) {
-                          if (error || exit_code_) return;
-                          ready();
-                          wait(descriptor, ready);
-                        });
+  return *loop_.exit_code();
 }
 
 // -- what wakes it -----------------------------------------------------------------------------
@@ -109,12 +94,10 @@ void PoolAgent::wait(boost::asio::posix::stream_descriptor& descriptor,
 template <class Event>
 void PoolAgent::tell(Event event) {
   obey(slots_.deadlines(steady_now()));
-  if (!exit_code_) obey(event(steady_now()));
+  if (!loop_.exit_code()) obey(event(steady_now()));
 }
 
 void PoolAgent::time_has_come() {
-  std::uint64_t times = 0;
-  static_cast<void>(!::read(timer_.native_handle(), &times, sizeof times));
   tell([&](SteadyTime now) { return slots_.woke(now); });
   // After each SIGKILL, look for ended processes again.
   reap();
@@ -122,9 +105,8 @@ void PoolAgent::time_has_come() {
 
 void PoolAgent::signals_have_come() {
   obey(slots_.deadlines(steady_now()));
-  signalfd_siginfo info{};
-  while (!exit_code_ && ::read(signals_.native_handle(), &info, sizeof info) == sizeof info) {
-    if (!asks_to_end(static_cast<int>(info.ssi_signo))) continue;
+  while (const std::optional<int> number = loop_.next_signal()) {
+    if (!asks_to_end(*number)) continue;
     tell([&](SteadyTime now) { return slots_.told_to_end(now); });
   }
   reap();
@@ -158,16 +140,14 @@ void PoolAgent::kill_orphans_of_slots() {
 void PoolAgent::tick() {
   SteadyTime due = SteadyTime::max();
   for (const auto& runner : runners_) {
-    if (exit_code_) return;
+    if (loop_.exit_code()) return;
     due = std::min(due, runner->tick(steady_now(), slots_.renewed()));
   }
-  if (exit_code_) return;
+  if (loop_.exit_code()) return;
   due = std::min(due, watch_.tick(steady_now()));
   write_lines();
-  set_timer(std::min(due, wake_at_));
+  loop_.wake_at(std::min(due, wake_at_));
 }
-
-void PoolAgent::set_timer(SteadyTime due) { agent::set_timer(timer_.native_handle(), due); }
 
 void PoolAgent::progressed(int slot, std::string message) {
   tell([&](SteadyTime now) { return slots_.progressed(now, slot, std::move(message)); });
@@ -189,14 +169,12 @@ void PoolAgent::all_dead(int slot) {
   tell([&](SteadyTime now) { return slots_.all_dead(now, slot); });
 }
 
-void PoolAgent::says(std::string line) {
-  if (lines_.size() < kMostLines) lines_.push_back(std::move(line));
-}
+void PoolAgent::says(std::string line) { loop_.say_later(std::move(line)); }
 
 // -- what it does ------------------------------------------------------------------------------
 
 void PoolAgent::obey(const SlotOrders& orders) {
-  if (exit_code_) return;
+  if (loop_.exit_code()) return;
   stop(orders);
   for (const SlotOrders::Start& start : orders.starts) {
     runners_[static_cast<std::size_t>(start.slot)]->start(start.before);
@@ -243,7 +221,7 @@ void PoolAgent::get_work() {
   api_.send("GET", work_.path(), "", [this, number = ++request_](const ApiReply& reply) {
     // Check the deadlines even before reading the answer: they may give the request up.
     obey(slots_.deadlines(steady_now()));
-    if (exit_code_ || number != request_) return;
+    if (loop_.exit_code() || number != request_) return;
     WorkLease::Read read;
     read.reading.why = reply.why;
     if (reply.status != 0) read = work_.read(reply.status, reply.body);
@@ -253,7 +231,7 @@ void PoolAgent::get_work() {
       if (reply.status == 200) api_.abort();
     }
     tell([&](SteadyTime now) { return slots_.work_answered(now, read.reading); });
-    if (!exit_code_) watch_.seen(steady_now(), read);
+    if (!loop_.exit_code()) watch_.seen(steady_now(), read);
   });
 }
 
@@ -264,7 +242,7 @@ void PoolAgent::write_worker(const std::optional<WorkerReport>& report) {
   api_.send(put ? "PUT" : "GET", worker_.path(), std::move(body),
             [this, number = ++request_, put](const ApiReply& reply) {
               obey(slots_.deadlines(steady_now()));
-              if (exit_code_ || number != request_) return;
+              if (loop_.exit_code() || number != request_) return;
               WorkerReading reading;
               reading.why = reply.why;
               if (reply.status != 0) {
@@ -280,7 +258,7 @@ void PoolAgent::write_worker(const std::optional<WorkerReport>& report) {
 }
 
 void PoolAgent::end(const SlotOrders& orders) {
-  exit_code_ = orders.exit_code;
+  loop_.end(orders.exit_code);
   api_.abort();
   watch_.stop();
   if (!orders.fenced.empty()) {
@@ -308,7 +286,7 @@ void PoolAgent::look(const SlotOrders::Look& look, LookFor purpose) {
 }
 
 bool PoolAgent::is_pending(const SlotOrders::Look& look, std::uint64_t number) const {
-  return !exit_code_ && slot_looks_[static_cast<std::size_t>(look.slot)].number == number;
+  return !loop_.exit_code() && slot_looks_[static_cast<std::size_t>(look.slot)].number == number;
 }
 
 // A command starts without a further look at any file. So its folder is made ready first.
@@ -346,8 +324,8 @@ void PoolAgent::looked(const SlotOrders::Look& look, LookFor purpose, std::uint6
 // -- stderr ------------------------------------------------------------------------------------
 
 void PoolAgent::write_lines() {
-  if (lines_.empty() || files_.busy()) return;
-  files_.run([lines = std::exchange(lines_, {})]() -> FileThread::Then {
+  if (!loop_.has_lines() || files_.busy()) return;
+  files_.run([lines = loop_.take_lines()]() -> FileThread::Then {
     for (const std::string& line : lines) say(line);
     return [] {};
   });

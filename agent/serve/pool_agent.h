@@ -1,6 +1,5 @@
-// `holdfast-agent serve`: carries out the orders of Slots (agent/serve/slots.h) on a warm worker. One
-// epoll loop; its time is CLOCK_BOOTTIME, which goes on while the machine sleeps. The loop's thread
-// touches no disk and not stderr, because it must be able to kill all commands while they hang.
+// `holdfast-agent serve`: carries out the orders of Slots (agent/serve/slots.h) on a warm worker, on
+// an AgentLoop.
 //
 //   PoolAgent agent(settings, {"resize", "--fast"}, false);
 //   return agent.run();              // the exit code of the process
@@ -9,15 +8,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-
+#include "agent/base/agent_loop.h"
 #include "agent/base/file_thread.h"
 #include "agent/serve/output.h"
 #include "agent/serve/serve_settings.h"
@@ -54,7 +50,6 @@ class PoolAgent : private SlotRunner::Listener {
   void all_dead(int slot) override;
   void says(std::string line) override;
 
-  void wait(boost::asio::posix::stream_descriptor& descriptor, std::function<void()> ready);
   void time_has_come();
   void signals_have_come();
   void reap();
@@ -75,16 +70,13 @@ class PoolAgent : private SlotRunner::Listener {
   void looked(const SlotOrders::Look& look, LookFor purpose, std::uint64_t number,
               JobReading reading, const std::string& why);
   void end(const SlotOrders& orders);
-  void set_timer(SteadyTime due);
   void write_lines();
 
   // Constant after construction.
   const ServeSettings settings_;
   const bool no_op_;
 
-  boost::asio::io_context io_;
-  boost::asio::posix::stream_descriptor timer_;
-  boost::asio::posix::stream_descriptor signals_;
+  AgentLoop loop_;
   SeededRandom random_;
   Slots slots_;
   const WorkLease work_;
@@ -100,8 +92,6 @@ class PoolAgent : private SlotRunner::Listener {
   std::uint64_t look_numbers_ = 0;
   std::uint64_t request_ = 0;  // the number of the last request about a Lease
   SteadyTime wake_at_{};
-  std::vector<std::string> lines_;  // waiting for stderr
-  std::optional<int> exit_code_;
 };
 
 }  // namespace holdfast::agent

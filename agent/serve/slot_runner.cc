@@ -63,24 +63,22 @@ SlotRunner::SlotRunner(boost::asio::io_context& io, Settings settings, int slot,
       err_(err),
       listener_(listener),
       files_(io),
-      news_(io) {}
+      news_(io),
+      command_files_(progress_path_) {}
 
 // -- before the start --------------------------------------------------------------------------
 
 void SlotRunner::prepare(const AttemptId& id, Assignment assignment, Then then) {
   id_ = id;
   assignment_ = std::move(assignment);
-  progress_ = std::make_shared<ProgressFile>(progress_path_);
-  checkpoints_ = std::make_shared<CheckpointFile>(progress_path_);
+  command_files_ = CommandFiles(progress_path_);
   if (settings_.no_op) return then("");
-  const bool queued =
-      later([folder = settings_.folder, message = assignment_.message, progress = progress_,
-             checkpoints = checkpoints_, then]() -> FileThread::Then {
-        const Status clean = clean_folder(folder, message);
-        progress->look();
-        checkpoints->look();
-        return [then, why = clean.ok() ? "" : clean.error().message] { then(why); };
-      });
+  const bool queued = later([folder = settings_.folder, message = assignment_.message,
+                             look = command_files_.look(""), then]() mutable -> FileThread::Then {
+    const Status clean = clean_folder(folder, message);
+    look();  // what is there now is not the command's
+    return [then, why = clean.ok() ? "" : clean.error().message] { then(why); };
+  });
   if (!queued) then(settings_.folder + " hangs");
 }
 
@@ -117,19 +115,10 @@ void SlotRunner::next_work() {
 
 void SlotRunner::start(SteadyTime before) {
   ++starts_;
-  running_ = true;
-  missed_ = killed_ = gone_ = orphans_ = told_end_ = looks_ = last_look_ = false;
-  exit_code_.reset();
-  renewed_.reset();
-  kept_.reset();
-  result_.clear();
-  left_state_.clear();
-  checkpoint_ = 0;
-  const SteadyTime now = steady_now();
-  look_at_ = now;
+  run_ = Run{.running = true, .look_at = steady_now()};
   if (settings_.no_op) {
-    exit_code_ = 0;
-    gone_ = last_look_ = true;
+    run_.exit_code = 0;
+    run_.gone = run_.last_look = true;
     return;
   }
   const std::string prefix = "[" + assignment_.job_name + " " + std::to_string(id_.attempt) + "] ";
@@ -146,7 +135,7 @@ void SlotRunner::start(SteadyTime before) {
   if (why.empty()) return wait_for_news();
   // The machine lacks a process, a descriptor or memory. That is no failure of this job.
   listener_.says("cannot start \"" + settings_.command.front() + "\": " + why);
-  missed_ = gone_ = true;
+  run_.missed = run_.gone = true;
 }
 
 std::vector<std::string> SlotRunner::environment() const {
@@ -176,10 +165,10 @@ void SlotRunner::wait_for_news() {
 }
 
 void SlotRunner::read_news() {
-  if (!running_ || !news_.is_open()) return;
+  if (!run_.running || !news_.is_open()) return;
   const Shepherd::News news = shepherd_.read();
-  if (news.missed) missed_ = true;
-  if (news.exit_code && !missed_) end(*news.exit_code, steady_now());
+  if (news.missed) run_.missed = true;
+  if (news.exit_code && !run_.missed) end(*news.exit_code, steady_now());
   boost::system::error_code ignored;
   if (news.closed) return static_cast<void>(news_.close(ignored));
   news_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
@@ -190,19 +179,19 @@ void SlotRunner::read_news() {
 }
 
 void SlotRunner::end(int exit_code, SteadyTime now) {
-  if (exit_code_) return;
-  exit_code_ = exit_code;
-  last_look_until_ = now + kLastLookLimit;
+  if (run_.exit_code) return;
+  run_.exit_code = exit_code;
+  run_.last_look_until = now + kLastLookLimit;
   look(now);
 }
 
 void SlotRunner::terminate() {
-  if (running_ && !exit_code_) shepherd_.terminate();
+  if (run_.running && !run_.exit_code) shepherd_.terminate();
 }
 
 void SlotRunner::kill() {
-  if (!running_) return;
-  killed_ = true;
+  if (!run_.running) return;
+  run_.killed = true;
   shepherd_.kill();
 }
 
@@ -210,103 +199,91 @@ void SlotRunner::reaped(int status) {
   read_news();
   shepherd_.reaped(status);
   if (shepherd_.ended_well()) {
-    gone_ = true;
+    run_.gone = true;
     return;
   }
-  orphans_ = true;
-  if (!missed_ && !exit_code_) end(128 + SIGKILL, steady_now());
+  run_.orphans = true;
+  if (!run_.missed && !run_.exit_code) end(128 + SIGKILL, steady_now());
 }
 
 void SlotRunner::no_orphans() {
-  orphans_ = false;
-  gone_ = true;
+  run_.orphans = false;
+  run_.gone = true;
 }
 
 // -- what has become of it ---------------------------------------------------------------------
 
 SteadyTime SlotRunner::tick(SteadyTime now, std::optional<SteadyTime> renewed) {
-  if (!running_) return SteadyTime::max();
-  renewed_ = renewed;
-  if (!exit_code_ && !missed_ && now >= look_at_) look(now);
+  if (!run_.running) return SteadyTime::max();
+  run_.renewed = renewed;
+  if (!run_.exit_code && !run_.missed && now >= run_.look_at) look(now);
   advance(now);
-  if (!running_) return SteadyTime::max();
-  if (missed_) return SteadyTime::max();  // until its shepherd has ended
-  if (exit_code_) return told_end_ ? SteadyTime::max() : last_look_until_;
-  return look_at_;
+  if (!run_.running) return SteadyTime::max();
+  if (run_.missed) return SteadyTime::max();  // until its shepherd has ended
+  if (run_.exit_code) return run_.told_end ? SteadyTime::max() : run_.last_look_until;
+  return run_.look_at;
 }
 
 void SlotRunner::advance(SteadyTime now) {
   const std::uint64_t start = starts_;
-  if (missed_ && gone_) {
-    running_ = false;
+  if (run_.missed && run_.gone) {
+    run_.running = false;
     listener_.missed(slot_);
     if (start == starts_) listener_.all_dead(slot_);
     return;
   }
-  if (!told_end_ && exit_code_ && (last_look_ || killed_ || now >= last_look_until_)) {
-    told_end_ = true;
-    if (!last_look_ && !killed_) {
+  if (!run_.told_end && run_.exit_code &&
+      (run_.last_look || run_.killed || now >= run_.last_look_until)) {
+    run_.told_end = true;
+    if (!run_.last_look && !run_.killed) {
       listener_.says(settings_.folder + " hangs: the result of job " + assignment_.job_name +
                      ", attempt " + std::to_string(id_.attempt) + " is not read");
     }
     // Its answer is the order to kill what is left.
-    listener_.ended(slot_, *exit_code_, std::move(result_));
+    listener_.ended(slot_, *run_.exit_code, std::move(run_.result));
   }
-  if (start != starts_ || !running_ || !gone_ || !(told_end_ || killed_)) return;
-  running_ = false;
+  if (start != starts_ || !run_.running || !run_.gone || !(run_.told_end || run_.killed)) return;
+  run_.running = false;
   listener_.all_dead(slot_);
 }
 
 // -- its files ---------------------------------------------------------------------------------
 
 void SlotRunner::kept(std::int64_t number) {
-  if (number != checkpoint_) return;
-  kept_ = checkpoint_id_;
-  look_at_ = steady_now();
+  if (command_files_.kept(number)) run_.look_at = steady_now();
 }
 
 // Leaves the state for `checkpoint --wait`, and reads what the command has left. If the files
 // hang, no progress is seen.
 void SlotRunner::look(SteadyTime now) {
-  look_at_ = now + look_period_;
-  if (looks_ && !exit_code_) return;
+  run_.look_at = now + look_period_;
+  if (run_.looks && !run_.exit_code) return;
   AgentState state;
-  state.phase = exit_code_ ? AgentState::Phase::kOver : AgentState::Phase::kRunning;
-  state.renewed = renewed_;
+  state.phase = run_.exit_code ? AgentState::Phase::kOver : AgentState::Phase::kRunning;
+  state.renewed = run_.renewed;
   state.duration = settings_.duration;
-  std::string changed = format_state(state);
-  if (changed == left_state_) {
-    changed.clear();
-  } else {
-    left_state_ = changed;
-  }
-  looks_ = later([this, start = starts_, changed = std::move(changed), folder = settings_.folder,
-                  state_file = state_file_of(progress_path_), progress = progress_,
-                  checkpoints = checkpoints_, kept = std::exchange(kept_, std::nullopt),
-                  last = exit_code_.has_value(), failed = exit_code_.value_or(0) != 0,
-                  tail = tail_]() mutable -> FileThread::Then {
-    if (!changed.empty()) static_cast<void>(replace_file(state_file, changed, 0644));
-    if (kept && checkpoints->acknowledge(*kept)) kept.reset();
-    Told told{progress->look(), checkpoints->look(), kept, last ? read_result(folder) : ""};
-    // As the kubelet does it for a pod with terminationMessagePolicy FallbackToLogsOnError.
-    if (failed && told.result.empty()) told.result = tail->lines(kMaxResultBytes, kTailLimit);
-    return [this, start, told = std::move(told), last]() mutable {
-      if (start == starts_ && running_) looked(std::move(told), last);
-    };
-  });
+  run_.looks =
+      later([this, start = starts_, folder = settings_.folder,
+             look = command_files_.look(format_state(state)), last = run_.exit_code.has_value(),
+             failed = run_.exit_code.value_or(0) != 0, tail = tail_]() mutable -> FileThread::Then {
+        CommandFiles::Found found = look();
+        std::string result = last ? read_result(folder) : "";
+        // As the kubelet does it for a pod with terminationMessagePolicy FallbackToLogsOnError.
+        if (failed && result.empty()) result = tail->lines(kMaxResultBytes, kTailLimit);
+        return [this, start, found = std::move(found), result = std::move(result), last]() mutable {
+          if (start == starts_ && run_.running) looked(std::move(found), std::move(result), last);
+        };
+      });
 }
 
-void SlotRunner::looked(Told told, bool last) {
-  looks_ = false;
-  if (told.not_acknowledged && !kept_) kept_ = told.not_acknowledged;
-  if (told.checkpoint) {
-    checkpoint_id_ = std::move(told.checkpoint->id);
-    listener_.checkpointed(slot_, ++checkpoint_, std::move(told.checkpoint->text));
-  }
-  if (told.progress && running_) listener_.progressed(slot_, *std::move(told.progress));
-  if (!last || !running_) return;
-  last_look_ = true;
-  result_ = std::move(told.result);
+void SlotRunner::looked(CommandFiles::Found found, std::string result, bool last) {
+  run_.looks = false;
+  const std::int64_t number = command_files_.found(found);
+  if (number > 0) listener_.checkpointed(slot_, number, std::move(found.checkpoint->text));
+  if (found.progress && run_.running) listener_.progressed(slot_, *std::move(found.progress));
+  if (!last || !run_.running) return;
+  run_.last_look = true;
+  run_.result = std::move(result);
 }
 
 }  // namespace holdfast::agent

@@ -19,9 +19,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
-#include "agent/base/checkpoint.h"
+#include "agent/base/command_files.h"
 #include "agent/base/file_thread.h"
-#include "agent/base/progress.h"
 #include "agent/serve/output.h"
 #include "agent/serve/shepherd.h"
 #include "agent/wire/job_record.h"
@@ -76,15 +75,25 @@ class SlotRunner {
   pid_t shepherd() const { return shepherd_.pid(); }
   void reaped(int status);
   // Whether orphans of the agent may be its.
-  bool may_have_orphans() const { return running_ && orphans_; }
+  bool may_have_orphans() const { return run_.running && run_.orphans; }
   void no_orphans();
 
  private:
-  struct Told {
-    std::optional<std::string> progress;
-    std::optional<Checkpoint> checkpoint;
-    std::optional<std::string> not_acknowledged;  // its id: to be tried again
-    std::string result;
+  // The command, from start() to all_dead().
+  struct Run {
+    bool running = false;  // until all_dead()
+    bool missed = false;
+    bool killed = false;
+    bool gone = false;     // no process is left
+    bool orphans = false;  // the shepherd did not see the end
+    bool told_end = false;
+    std::optional<int> exit_code = std::nullopt;
+    std::string result = {};
+    bool looks = false;  // at the files
+    bool last_look = false;
+    SteadyTime last_look_until{};
+    SteadyTime look_at{};
+    std::optional<SteadyTime> renewed = std::nullopt;
   };
 
   void advance(SteadyTime now);
@@ -92,7 +101,7 @@ class SlotRunner {
   void read_news();
   void end(int exit_code, SteadyTime now);
   void look(SteadyTime now);
-  void looked(Told told, bool last);
+  void looked(CommandFiles::Found found, std::string result, bool last);
   bool later(FileThread::Work work);
   void next_work();
   std::vector<std::string> environment() const;
@@ -114,27 +123,10 @@ class SlotRunner {
   // Of the attempt.
   AttemptId id_;
   Assignment assignment_;
-  std::uint64_t starts_ = 0;  // tells its news from others'
-  bool running_ = false;      // until all_dead()
-  bool missed_ = false;
-  bool killed_ = false;
-  bool gone_ = false;     // no process is left
-  bool orphans_ = false;  // the shepherd did not see the end
-  bool told_end_ = false;
-  std::optional<int> exit_code_;
-  bool looks_ = false;  // at the files
-  bool last_look_ = false;
-  SteadyTime last_look_until_{};
-  SteadyTime look_at_{};
-  std::optional<SteadyTime> renewed_;
-  std::string result_;
-  std::string left_state_;
+  CommandFiles command_files_;
   std::shared_ptr<Tail> tail_;
-  std::shared_ptr<ProgressFile> progress_;  // used by the thread of files_
-  std::shared_ptr<CheckpointFile> checkpoints_;
-  std::int64_t checkpoint_ = 0;  // how many the command has left
-  std::string checkpoint_id_;
-  std::optional<std::string> kept_;
+  std::uint64_t starts_ = 0;  // tells its news from others'
+  Run run_;
 };
 
 }  // namespace holdfast::agent
