@@ -248,6 +248,7 @@ constexpr void fields(Io& io, X& spec) {
   io("notify", spec.notify, {},
      Read{[](const JsonView& json) { return target_names(at(json, "notify")); }});
   io.other("message");
+  io.other("description");
 }
 static_assert(names_all<JobSpec>());
 

@@ -1,6 +1,7 @@
 #include "plugin/explain/explain.h"
 
 #include <array>
+#include <utility>
 
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/cells.h"
@@ -53,7 +54,13 @@ void add_part(const Lines& part, Lines& lines) {
 
 Lines page_of(const Explaining& explaining) {
   Lines lines = title(explaining);
-  add_part(explaining.job.has_ended() ? ended_lines(explaining) : waiting_lines(explaining), lines);
+  Lines facts;
+  add_fact(explaining, "About", clean_at(at(explaining.facts.job, "spec"), "description"), facts);
+  const bool has_ended = explaining.job.has_ended();
+  for (std::string& line : has_ended ? ended_lines(explaining) : waiting_lines(explaining)) {
+    facts.push_back(std::move(line));
+  }
+  add_part(facts, lines);
   add_part(stage_lines(explaining), lines);
   if (explaining.detail.attempts > 0) add_part(attempt_lines(explaining), lines);
   return lines;

@@ -22,6 +22,7 @@ class Fields {
   void of_spec(Json& spec) {
     of_stage(spec);
     act_(spec, "message", Json());
+    act_(spec, "description", Json());
     act_(spec, "suspend", Json(false));
     act_(spec, "cancel", Json(false));
     if (Json* const queue = object(spec, "queue")) {

@@ -23,6 +23,7 @@ MUTABLE = {
     "cancel": True,
     "ttlSecondsAfterFinished": 0,
     "notify": ["chat"],
+    "description": "the clips of one night",
 }
 INDEXED = {"completionMode": "Indexed", "completions": 5}
 PER_INDEX = {**INDEXED, "backoffLimitPerIndex": 1}
@@ -99,6 +100,14 @@ def test_a_field_given_as_null_counts_as_left_out(api):
 
 
 # -- what may be said ---------------------------------------------------------------------------
+
+
+def test_a_description_has_at_most_256_bytes(api):
+    for text in ("", "x" * 256, "ä" * 128):
+        name = api.create(job(description=text))["metadata"]["name"]
+        assert api.get(name)["spec"]["description"] == text
+    refused(api.patch(name, {"spec": {"description": "ä" * 129}}), "the description has more than 256 bytes")
+    refused(api.patch(name, {"spec": {"description": "x" * 257}}), "spec.description: Too long")
 
 
 @pytest.mark.parametrize("length", [1, 62, 63])

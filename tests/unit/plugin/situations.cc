@@ -298,7 +298,7 @@ ExplainFacts finished_indexes() {
 
 ExplainFacts finished_well() {
   ExplainFacts facts;
-  facts.job = job("one-shot", "{}", R"({
+  facts.job = job("one-shot", R"({"description": "the report of one night"})", R"({
     "phase": "Succeeded", "attempt": 2, "disruptions": 1, "startTime": "2026-07-01T13:31:00Z", "succeeded": 1,
     "completionTime": "2026-07-01T13:33:00Z",
     "conditions": [{"type": "Complete", "status": "True", "reason": "CompletionsReached", "message": "the run has succeeded"}],
