@@ -37,8 +37,7 @@ def over(api, request):
     """A job that has ended, with the condition that says so and one more."""
     phase = request.param
     current = api.job_in("Suspended" if phase == "Cancelled" else "Running")
-    fields = status(phase, conditions=[
-        condition(TERMINAL_CONDITION[phase]), condition("Stalled", "False")])
+    fields = status(phase, conditions=[condition(TERMINAL_CONDITION[phase]), condition("Stalled", "False")])
     answer = accepted(api.put_status(current, fields))
     return answer
 
@@ -194,8 +193,7 @@ def test_other_times_are_those_that_the_operator_can_read(api, field, time):
 
 @pytest.mark.parametrize("time", TIMES)
 def test_times_of_a_century_are_taken(api, time):
-    current = written(api, api.job_in("Running"), phase="Backoff",
-                      runs=[run(1, startTime=time, nextAttemptTime=time)])
+    current = written(api, api.job_in("Running"), phase="Backoff", runs=[run(1, startTime=time, nextAttemptTime=time)])
     assert current["status"]["runs"][0]["startTime"] == time
     fields = status("Failed", startTime=time, completionTime=time,
                     history=[ended(1, startTime=time, endTime=time)],
