@@ -61,8 +61,7 @@ def durable(plane, count, namespace=None, shape="tiny", send=None):
         wait_for("all jobs to end and their pods to be released", lambda: _released(
             [operator], lambda: Audit(plane.cluster, offset, namespace), before, count), LIMIT, poll=0.5)
         cpu, server = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server
-        return _costs(Audit(plane.cluster, offset, namespace), OPERATOR_USER, count, cpu, server,
-                      memory_mib(pid))
+        return _costs(Audit(plane.cluster, offset, namespace), OPERATOR_USER, count, cpu, server, memory_mib(pid))
 
 
 def batch(plane, count, shape="tiny"):

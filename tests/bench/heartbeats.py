@@ -75,8 +75,7 @@ class Agents:
         shutil.copy(self.cluster.folder / "pki/ca.crt", credentials / "ca.crt")
         (credentials / "token").write_text(token_of(
             self.cluster, NAMESPACE, "default", {"kind": "Pod", "metadata": pod["metadata"]}))
-        fields = {"metadata.uid": uid, "metadata.name": pod["metadata"]["name"],
-                  "metadata.namespace": NAMESPACE}
+        fields = {"metadata.uid": uid, "metadata.name": pod["metadata"]["name"], "metadata.namespace": NAMESPACE}
         environment = {one["name"]: one.get("value") or fields.get(
             one.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath"), "")
             for one in main.get("env", [])}
@@ -143,8 +142,7 @@ def watch(cluster, operator, seconds, agents=None):
 def run(jobs, operator, count, agents=None, **spec):
     """So many jobs, all running, their pods' agents too."""
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: jobs.apply(job(
-            f"job-{number}", command=CHILD, **spec)), range(count)))
+        list(pool.map(lambda number: jobs.apply(job(f"job-{number}", command=CHILD, **spec)), range(count)))
         known = set()
 
         def all_run():
@@ -165,8 +163,7 @@ def delete(jobs, count):
     """All of them, and waits until their pods are gone."""
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: jobs.delete(f"job-{number}"), range(count)))
-    wait_for("the jobs and their pods to be gone",
-             lambda: not jobs.list() and not jobs.pods(), LIMIT, poll=2)
+    wait_for("the jobs and their pods to be gone", lambda: not jobs.list() and not jobs.pods(), LIMIT, poll=2)
 
 
 def renewal_ms(result, key):
@@ -179,15 +176,12 @@ def renewal_ms(result, key):
 
 def table(result):
     """The result for people."""
-    columns = [("without", result["plain"]), ("with", result["heartbeat"]),
-               ("unfenced", result["unfenced"])]
-    lines = [f"{result['jobs']} running jobs, heartbeat".ljust(36) +
-             "".join(name.rjust(12) for name, _ in columns)]
+    columns = [("without", result["plain"]), ("with", result["heartbeat"]), ("unfenced", result["unfenced"])]
+    lines = [f"{result['jobs']} running jobs, heartbeat".ljust(36) + "".join(name.rjust(12) for name, _ in columns)]
     for key, label in (("requests_per_second", "API requests/s, all"),
                        ("lease_updates_per_second", "of them updates of Leases"),
                        ("operator_memory_mib", "operator's memory (MiB)")):
-        lines.append(f"  {label}".ljust(36) + "".join(
-            str(column[key]).rjust(12) for _, column in columns))
+        lines.append(f"  {label}".ljust(36) + "".join(str(column[key]).rjust(12) for _, column in columns))
     for part in ("kube-apiserver", "etcd", "operator"):
         lines.append(f"  {part}, % of a core".ljust(36) + "".join(
             str(column["cpu_percent"][part]).rjust(12) for _, column in columns))

@@ -96,5 +96,4 @@ def quantiles(seconds):
     if not ordered:
         return {}
     at = lambda share: round(1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1)
-    return {"median_ms": at(0.5), "p95_ms": at(0.95), "p99_ms": at(0.99), "max_ms": at(1),
-            "samples": len(ordered)}
+    return {"median_ms": at(0.5), "p95_ms": at(0.95), "p99_ms": at(0.99), "max_ms": at(1), "samples": len(ordered)}

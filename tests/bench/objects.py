@@ -220,8 +220,7 @@ def stage_writes(namespace, shape):
 
     def status(fields, phase="Running", result=None):
         last = {"name": "publish", "phase": phase, "startTime": BEGAN, **(result or {})}
-        return {**fields, "stage": "publish",
-                "stages": [{"name": "main", **ended}, {"name": "verify", **ended}, last]}
+        return {**fields, "stage": "publish", "stages": [{"name": "main", **ended}, {"name": "verify", **ended}, last]}
 
     done = {"completionTime": ENDED}
     writes = [post(_jobs(namespace), job)]

@@ -157,8 +157,7 @@ def _runs(plane, count, serve):
         jobs.wait_phase("many", "Succeeded", limit=LIMIT)
         cpu, seconds = meter.read()
         shares = {part: round(used / seconds, 3) for part, used in cpu.items()}
-        return _costs(warm, offset, count, cpu) | {
-            "status_writes": len(_ends(warm.audit(offset))), "shares": shares}
+        return _costs(warm, offset, count, cpu) | {"status_writes": len(_ends(warm.audit(offset))), "shares": shares}
 
 
 # ---- rest

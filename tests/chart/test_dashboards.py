@@ -38,8 +38,7 @@ def prometheus(cluster, receivers, tmp_path_factory):
     """It has scraped an operator whose jobs have succeeded, failed, waited in a queue, lost a pod, and told a target."""
     install(cluster)
     jobs = Jobs(cluster, "media")
-    cluster.kubectl("apply", "-n", "media", "-f", "-",
-                    input=json.dumps(shown_objects(job("any")["spec"]["template"])))
+    cluster.kubectl("apply", "-n", "media", "-f", "-", input=json.dumps(shown_objects(job("any")["spec"]["template"])))
     targets = targets_flags(tmp_path_factory.mktemp("targets"), [made.target(name) for name, made in receivers.items()])
     with Operator(cluster, *targets) as operator:
         wait_for("the first scrape to have something", lambda: operator.metrics(), 30)

@@ -24,8 +24,7 @@ def test_the_architecture_is_as_its_script_draws_it():
 
 
 def test_the_picture_of_the_lane_and_the_pages_say_what_was_recorded():
-    assert runpy.run_path(str(ROOT / "hack/pictures/lane"))["draw"]() == (
-        ROOT / "docs/pictures/lane.svg").read_text()
+    assert runpy.run_path(str(ROOT / "hack/pictures/lane"))["draw"]() == (ROOT / "docs/pictures/lane.svg").read_text()
     jobs = json.loads((ROOT / "docs/pictures/lane.json").read_text())["jobs"]
     line, plain = (min(run["start"] for run in jobs[name] if run["start"] > 0) for name in ("line", "plain"))
     for page in ("README.md", "docs/lane.md"):

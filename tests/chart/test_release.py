@@ -174,8 +174,7 @@ def test_a_namespace_with_pods_of_jobs_is_not_taken_off_the_list(admin, cluster,
     admin("upgrade", release, CHART, "--wait", LIMIT, values=both)
     pod = {"metadata": {"name": "left-1", "finalizers": ["holdfast.dev/outcome"]},
            "spec": {"containers": [{"name": "main", "image": "x"}], "automountServiceAccountToken": False}}
-    wait_for("the service account", lambda: cluster.api(
-        "POST", "/api/v1/namespaces/proofs/pods", pod)[0] == 201, 30)
+    wait_for("the service account", lambda: cluster.api("POST", "/api/v1/namespaces/proofs/pods", pod)[0] == 201, 30)
     less = both | {"watchNamespaces": ["media"]}
     done = admin("upgrade", release, CHART, values=less, check=False)
     assert done.returncode != 0

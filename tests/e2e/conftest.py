@@ -30,8 +30,7 @@ _rows = []
 
 
 def pytest_sessionstart():
-    missing = [name for name in ("E2E_KUBECONFIG", "E2E_IMAGE", "E2E_WORKLOAD_IMAGE")
-               if not os.environ.get(name)]
+    missing = [name for name in ("E2E_KUBECONFIG", "E2E_IMAGE", "E2E_WORKLOAD_IMAGE") if not os.environ.get(name)]
     if missing:
         pytest.exit(f"{', '.join(missing)} not set: run hack/e2e (make e2e), which says more", 2)
 

@@ -101,11 +101,9 @@ def test_a_volume_keeps_what_an_attempt_wrote_for_the_next(cluster, jobs):
 
 
 def test_a_service_account_of_its_own_is_what_the_pod_runs_as(cluster, jobs):
-    jobs.api("POST", f"/api/v1/namespaces/{jobs.namespace}/serviceaccounts",
-             {"metadata": {"name": "encoder"}})
+    jobs.api("POST", f"/api/v1/namespaces/{jobs.namespace}/serviceaccounts", {"metadata": {"name": "encoder"}})
     token = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-    jobs.apply(shell_job(cluster, "someone", f"cut -d. -f2 {token}", pod={
-        "serviceAccountName": "encoder"}))
+    jobs.apply(shell_job(cluster, "someone", f"cut -d. -f2 {token}", pod={"serviceAccountName": "encoder"}))
     status = end_of(jobs, "someone")
     assert status["phase"] == "Succeeded"
     claims = logs_of(cluster, jobs.namespace, place(status)["podName"]).strip()
@@ -116,8 +114,7 @@ def test_a_service_account_of_its_own_is_what_the_pod_runs_as(cluster, jobs):
 
 
 def test_a_termination_message_is_in_the_history(cluster, jobs):
-    jobs.apply(shell_job(cluster, "eloquent", "echo no more quota >/dev/termination-log; exit 7",
-                         **ONE_TRY))
+    jobs.apply(shell_job(cluster, "eloquent", "echo no more quota >/dev/termination-log; exit 7", **ONE_TRY))
     status = end_of(jobs, "eloquent")
     [entry] = status["history"]
     assert entry["exitCode"] == 7

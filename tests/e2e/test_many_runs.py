@@ -107,8 +107,7 @@ while (my $c = $s->accept) { my $asked = <$c>; print $c time < $from ? "HTTP/1.0
 
 
 def test_the_example_that_waits_for_an_answer_asks_until_it_is_there(cluster, jobs):
-    run_example(cluster, jobs, "not-yet", ["bash", "-c", ASKS],
-                ["perl", "-MIO::Socket::INET", "-e", ANSWERS])
+    run_example(cluster, jobs, "not-yet", ["bash", "-c", ASKS], ["perl", "-MIO::Socket::INET", "-e", ANSWERS])
     status = end_of(jobs, "not-yet", 240)
     assert status["phase"] == "Succeeded", dump(status)
     assert status.get("failures", 0) == status.get("disruptions", 0) == 0

@@ -18,8 +18,7 @@ PATIENT = 60
 
 def last_renewal(cluster, node):
     """When the node last showed life, as time.monotonic() here. Its clock is this machine's."""
-    told = datetime.datetime.fromisoformat(
-        node_lease(cluster, node)["spec"]["renewTime"].replace("Z", "+00:00"))
+    told = datetime.datetime.fromisoformat(node_lease(cluster, node)["spec"]["renewTime"].replace("Z", "+00:00"))
     return time.monotonic() - (time.time() - told.timestamp())
 
 
@@ -101,8 +100,7 @@ def test_a_kubelet_that_stops_leaves_a_container_behind_and_the_job_goes_on_else
     [old] = jobs.pods("orphan")
     cluster.on_node(node, "systemctl", "stop", "kubelet")
     try:
-        measured("kubelet stops", PATIENT + RECONCILE,
-                 requeued(cluster, jobs, "orphan", node, PATIENT))
+        measured("kubelet stops", PATIENT + RECONCILE, requeued(cluster, jobs, "orphan", node, PATIENT))
         cluster.container_of(node, old)  # it runs on; nobody can tell it otherwise
     finally:
         cluster.on_node(node, "systemctl", "start", "kubelet")

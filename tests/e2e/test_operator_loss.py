@@ -64,8 +64,7 @@ def test_jobs_that_end_while_no_operator_is_there_have_their_outcome_when_one_is
     cluster.kubectl("-n", SYSTEM, "scale", "deployment/holdfast", "--replicas=0")
     try:
         cluster.kubectl("-n", SYSTEM, "delete", "pod", *operators, "--ignore-not-found", *flags)
-        wait_for("all pods to end", lambda: all(
-            pod["status"]["phase"] == "Succeeded" for pod in jobs.pods()), 120)
+        wait_for("all pods to end", lambda: all(pod["status"]["phase"] == "Succeeded" for pod in jobs.pods()), 120)
         assert not [name for name in names if jobs.status(name)["phase"] == "Succeeded"]
     finally:
         cluster.kubectl("-n", SYSTEM, "scale", "deployment/holdfast", "--replicas=2")
@@ -86,8 +85,7 @@ def test_an_operators_node_that_loses_power_costs_the_jobs_of_other_nodes_a_take
         measured("operator's node loses power", TAKE_OVER, max(seen) - lost)
         for name in names:
             status = end_of(jobs, name)
-            assert (status["phase"], status["attempt"], status["disruptions"]) == (
-                "Succeeded", 2, 1), dump(status)
+            assert (status["phase"], status["attempt"], status["disruptions"]) == ("Succeeded", 2, 1), dump(status)
     cluster.await_operators()
 
 

@@ -64,6 +64,20 @@ def status(phase, **fields):
     return {key: value for key, value in result.items() if value is not None}
 
 
+def accepted(answer):
+    """The object, after a write that the API server takes."""
+    code, body = answer
+    assert code == 200, body
+    return body
+
+
+def refused(answer, *fragments, code=422):
+    """The API server refuses the write, and its message has each of these fragments."""
+    assert answer[0] == code, answer
+    for fragment in fragments:
+        assert fragment in answer[1]["message"], answer[1]["message"]
+
+
 class Api:
     """What the tests ask of the API server, as cluster admin."""
 

@@ -91,8 +91,7 @@ def test_a_later_attempt_ends_it_before_the_child_was_there(turn, tmp_path):
     assert not (tmp_path / "beats").exists()
 
 
-def test_the_fence_of_the_api_server_ends_it_before_the_child_was_there(turn, work, cluster,
-                                                                        tmp_path):
+def test_the_fence_of_the_api_server_ends_it_before_the_child_was_there(turn, work, cluster, tmp_path):
     (tmp_path / "other").mkdir()
     other = Turn(cluster, work, tmp_path / "other")
     turn.grant()
@@ -252,8 +251,7 @@ def test_orphans_come_to_the_agent_and_are_reaped(turn, tmp_path):
     script = f"for i in $(seq 50); do (true &) ; done; touch {tmp_path}/done; exec sleep 1000"
     with turn.agent(["sh", "-c", script]) as agent:
         wait_for("the orphans to be left", (tmp_path / "done").exists, LIMIT)
-        wait_for("all to be reaped", lambda: not zombies(agent.pid) and
-                 len(descendants(agent.pid)) == 1, LIMIT)
+        wait_for("all to be reaped", lambda: not zombies(agent.pid) and len(descendants(agent.pid)) == 1, LIMIT)
 
 
 def test_what_the_child_leaves_behind_is_killed(turn, tmp_path):

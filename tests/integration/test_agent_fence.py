@@ -286,8 +286,7 @@ def test_as_the_first_process_of_a_container_it_leaves_nobody_alive(turn, link, 
         pytest.skip("this machine lets nobody make a process namespace (unshare)")
     heart = Beats(tmp_path / "beats")
     turn.grant()
-    with turn.agent(beats(heart.path, "deaf", "away"), prefix=CONTAINER,
-                    KUBERNETES_SERVICE_PORT=link.port) as agent:
+    with turn.agent(beats(heart.path, "deaf", "away"), prefix=CONTAINER, KUBERNETES_SERVICE_PORT=link.port) as agent:
         heart.wait(2)
         turn.wait_renewed()
         link.cut_off()
@@ -300,8 +299,7 @@ def test_as_the_first_process_of_a_container_it_leaves_nobody_alive(turn, link, 
 def test_a_child_that_no_signal_reaches_ends_with_the_agent_in_time(turn, link, common):
     heart = Beats(common / "beats")
     turn.grant()
-    with turn.agent([*ANOTHER, *beats(heart.path)], prefix=NO_KILL,
-                    KUBERNETES_SERVICE_PORT=link.port) as agent:
+    with turn.agent([*ANOTHER, *beats(heart.path)], prefix=NO_KILL, KUBERNETES_SERVICE_PORT=link.port) as agent:
         heart.wait()
         turn.wait_renewed()
         link.cut_off()
@@ -316,8 +314,7 @@ def test_a_daemon_that_no_signal_reaches_does_not_keep_a_finished_worker(turn, c
     heart = Beats(common / "beats")
     turn.grant()
     script = f'"$@" & until [ -s {heart.path} ]; do sleep 0.05; done; exit 4'
-    with turn.agent(["sh", "-c", script, "sh", *ANOTHER, *beats(heart.path)],
-                    prefix=NO_KILL) as agent:
+    with turn.agent(["sh", "-c", script, "sh", *ANOTHER, *beats(heart.path)], prefix=NO_KILL) as agent:
         assert agent.wait() == 4
         ended = heart.last()
         assert turn.annotation(ENDED) == "4"

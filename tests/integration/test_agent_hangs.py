@@ -58,8 +58,7 @@ def test_a_folder_that_hangs_does_not_keep_the_child_of_an_agent_that_is_cut_off
 
 def test_an_agent_whose_folder_hangs_from_the_first_waits_and_works_as_ever(hanging_folders, turn, beside, tmp_path):
     heart = Beats(tmp_path / "beats")
-    with (HangingFolder(beside) as folder, turn.agent(beats(heart.path, "deaf")) as agent,
-          folder.ends_first()):
+    with (HangingFolder(beside) as folder, turn.agent(beats(heart.path, "deaf")) as agent, folder.ends_first()):
         turn.grant()
         heart.wait()
         turn.wait_renewed()
@@ -102,8 +101,7 @@ def test_a_link_in_place_of_the_progress_file_is_not_followed(hanging_folders, t
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     turn.grant()
-    with (HangingFolder(elsewhere) as folder, turn.agent(beats(heart.path)) as agent,
-          folder.ends_first()):
+    with (HangingFolder(elsewhere) as folder, turn.agent(beats(heart.path)) as agent, folder.ends_first()):
         heart.wait()
         turn.progress_file.symlink_to(elsewhere / "progress")
         # The agent may put its own there at any moment.

@@ -83,8 +83,7 @@ def test_the_last_progress_is_told_with_the_end(turn):
     turn.grant()
     with turn.agent(["sh", "-c", f"{agent_binary()} progress done; exit 3"]) as agent:
         assert agent.wait() == 3
-    assert (turn.annotation(PROGRESS), turn.annotation(MESSAGE), turn.annotation(ENDED)) == (
-        "1", "done", "3")
+    assert (turn.annotation(PROGRESS), turn.annotation(MESSAGE), turn.annotation(ENDED)) == ("1", "done", "3")
 
 
 def test_an_end_that_cannot_be_told_is_not_waited_for(turn, cluster, tmp_path):

@@ -59,8 +59,7 @@ print(json.dumps(result))
 
 def test_a_command_gets_its_job_and_nothing_of_the_agent(worker):
     with worker.agent(python(_WITNESS), MINE="kept", JOB_COMPLETION_INDEX="no") as agent:
-        job = worker.run("whole", attempt=7, payload="pay\nload", message="be quick",
-                         run={"checkpoint": "half"})
+        job = worker.run("whole", attempt=7, payload="pay\nload", message="be quick", run={"checkpoint": "half"})
         assert job.wait("ended")["code"] == 0
         wait_for("its output", lambda: b"\n" in agent.stdout(), LIMIT)
         said = agent.stdout().decode()
@@ -106,8 +105,7 @@ def test_a_command_of_a_later_stage_gets_its_payload_and_earlier_results(worker)
     stages = [{"name": "post-work", "workerPool": {"name": "pool"}, "payload": "second"}]
     script = 'printf "%s %s %s" "$HOLDFAST_STAGE" "$HOLDFAST_RESULT_MAIN" "$(cat)" > $HOLDFAST_RESULT_FILE'
     with worker.agent(["sh", "-c", script]):
-        job = worker.run("staged", payload="first", stages=stages, stage="post-work",
-                         results={"main": "42"})
+        job = worker.run("staged", payload="first", stages=stages, stage="post-work", results={"main": "42"})
         assert job.wait("ended")["result"] == "post-work 42 second"
 
 
@@ -168,8 +166,7 @@ def test_a_second_process_in_the_container_never_serves(worker, tmp_path):
 def test_a_command_that_cannot_be_run_has_the_codes_of_a_shell(worker):
     with worker.agent(["no-such-command"]) as agent:
         assert worker.run("lost").wait("ended")["code"] == 127
-        wait_for("it to be said", lambda: '[lost 1] holdfast: cannot run "no-such-command"' in agent.stderr(),
-                 LIMIT)
+        wait_for("it to be said", lambda: '[lost 1] holdfast: cannot run "no-such-command"' in agent.stderr(), LIMIT)
 
 
 # -- slots side by side ------------------------------------------------------------------------

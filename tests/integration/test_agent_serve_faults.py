@@ -51,8 +51,7 @@ def check_dead_in_time(worker, heart, renewed):
 def test_sigterm_hands_back_what_has_not_begun_and_lets_the_rest_end(worker, heart, tmp_path):
     script = (f'if [ $HOLDFAST_JOB_NAME = quick ]; then until [ -e {tmp_path}/over ]; do sleep 0.05; done; exit 6;'
               f' fi; exec "$@"')
-    with worker.agent(["sh", "-c", script, "sh", *beats(heart.path, "deaf")],
-                      HOLDFAST_POD_GRACE_SECONDS=10) as agent:
+    with worker.agent(["sh", "-c", script, "sh", *beats(heart.path, "deaf")], HOLDFAST_POD_GRACE_SECONDS=10) as agent:
         works = [worker.make(name) for name in ("quick", "slow", "third")]
         worker.give(*works)
         heart.wait()

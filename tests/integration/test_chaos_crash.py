@@ -3,8 +3,7 @@ has, and that is enough."""
 
 import pytest
 
-from chaos import (Feeder, Killer, check_run, lapses, look_again, mixed_jobs, names_of, seeded,
-                   summary)
+from chaos import (Feeder, Killer, check_run, lapses, look_again, mixed_jobs, names_of, seeded, summary)
 from holdfast import QUICKEST_LEASES, Operator
 from record import STORE_AS_JSON, Recorder
 

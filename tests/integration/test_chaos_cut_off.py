@@ -42,8 +42,7 @@ def retried(count):
             for n in range(count)]
 
 
-def test_watches_that_fell_silent_are_found_by_our_own_writes_and_replaced(
-        cluster, proxy, distant, jobs):
+def test_watches_that_fell_silent_are_found_by_our_own_writes_and_replaced(cluster, proxy, distant, jobs):
     """The held connections stay held: only new ones can bring the jobs to their ends."""
     made = retried(JOBS)
     with Recorder(cluster, jobs.namespace) as record:
@@ -60,8 +59,7 @@ def test_watches_that_fell_silent_are_found_by_our_own_writes_and_replaced(
             assert status["disruptions"] == 0
 
 
-def test_a_silent_connection_does_no_harm_and_all_goes_on_when_it_breaks(
-        cluster, proxy, distant, jobs):
+def test_a_silent_connection_does_no_harm_and_all_goes_on_when_it_breaks(cluster, proxy, distant, jobs):
     """Nothing of ours is due, so nothing shows that the watches are silent: no verdict may come of
     it, and what happened meanwhile counts once the connections are reset."""
     made = [job(f"steady-{n}", lostAfterSeconds=15) for n in range(JOBS)]

@@ -41,8 +41,7 @@ def test_all_jobs_end_once_though_etcd_is_killed(cluster, operator, jobs, record
     ride_out(jobs, record, seeded("etcd killed"), outage, count=90, outages=3, limit=END_LIMIT)
 
 
-def test_an_expired_watch_is_listed_anew_and_nothing_that_happened_meanwhile_is_missed(
-        cluster, operator, jobs, record):
+def test_an_expired_watch_is_listed_anew_and_nothing_that_happened_meanwhile_is_missed(cluster, operator, jobs, record):
     """410: the operator stands still while its jobs' pods end and new jobs come; the server that it
     wakes up to knows nothing of that time any more, neither in its cache nor in etcd."""
     ends = [job(f"ends-{n}", annotations=runs(8, "0" if n % 2 else "1,0"), backoffLimit=2,

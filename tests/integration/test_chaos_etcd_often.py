@@ -20,5 +20,4 @@ def test_all_jobs_end_once_though_etcd_is_killed_fifty_times(cluster, jobs):
         cluster.wait_apiserver_ready()
 
     with Recorder(cluster, jobs.namespace) as record, Operator(cluster):
-        ride_out(jobs, record, seeded("etcd killed often"), outage, count=150, outages=KILLS, limit=180,
-                 growth=(5, 40))
+        ride_out(jobs, record, seeded("etcd killed often"), outage, count=150, outages=KILLS, limit=180, growth=(5, 40))

@@ -53,8 +53,7 @@ class Story:
 
     def _keep(self, where, kind, name, uid, body, deleted):
         self.revision += 1
-        where.setdefault(uid, []).append(
-            Version(kind, name, uid, self.revision, deleted, body, float(self.revision)))
+        where.setdefault(uid, []).append(Version(kind, name, uid, self.revision, deleted, body, float(self.revision)))
 
 
 def retried():

@@ -24,5 +24,4 @@ def test_all_jobs_end_once_though_the_api_server_is_killed(cluster, operator, jo
         cluster.start_apiserver()
 
     with Recorder(cluster, jobs.namespace) as record:
-        ride_out(jobs, record, seeded("API server killed"), outage, count=60, outages=3,
-                 limit=END_LIMIT)
+        ride_out(jobs, record, seeded("API server killed"), outage, count=60, outages=3, limit=END_LIMIT)

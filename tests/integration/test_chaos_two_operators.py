@@ -3,8 +3,7 @@ optimistic concurrency and the pods' names, not that only one of them acts."""
 
 import pytest
 
-from chaos import (Feeder, Killer, check_run, lapses, look_again, mixed_jobs, names_of, operator_pair,
-                   seeded, summary)
+from chaos import (Feeder, Killer, check_run, lapses, look_again, mixed_jobs, names_of, operator_pair, seeded, summary)
 from record import STORE_AS_JSON, Recorder
 
 pytestmark = pytest.mark.long

@@ -171,8 +171,7 @@ class Restarter:
         self.error = None
 
     def start(self, cluster):
-        self.operator = Operator(cluster, kubeconfig=self.proxy.kubeconfig(),
-                                 leases=LEASES, name="crashing")
+        self.operator = Operator(cluster, kubeconfig=self.proxy.kubeconfig(), leases=LEASES, name="crashing")
         self.operator.start()
         await_work(self.operator)
         self._thread.start()
@@ -242,8 +241,7 @@ def judge(jobs, record, kinds, doer, kills, copied):
         line.startswith("S6 OnePod: attempt") and any(f"(job {name})" in line for name in copied))]
     wrong += [f"S8 Budget: attempt {attempt} of {name} was lost, and no kill explains it"
               for name, attempt in unexplained(record, kills)]
-    left = {pod["metadata"]["name"] for pod in jobs.pods()
-            if pod["status"].get("phase") not in ("Succeeded", "Failed")}
+    left = {pod["metadata"]["name"] for pod in jobs.pods() if pod["status"].get("phase") not in ("Succeeded", "Failed")}
     wrong += [f"L5: pod {name} still runs" for name in sorted(left)]
     wrong += [f"L5: {name} was deleted and is there" for name in doer.deleted if jobs.get(name)]
     return wrong
@@ -282,8 +280,7 @@ def test_a_hundred_crash_points_on_a_real_api_server_end_as_they_should(cluster,
                      lambda: not {pod["metadata"]["labels"]["holdfast.dev/job-name"]
                                   for pod in jobs.pods()} & doer.deleted, 60)
             await_work(restarter.operator)
-            wait_for("the operator to have nothing to do",
-                     lambda: not restarter.operator.metric("workqueue_depth"), 60)
+            wait_for("the operator to have nothing to do", lambda: not restarter.operator.metric("workqueue_depth"), 60)
         finally:
             for name in ([] if doer.finished else doer.busy()):
                 print(f"  {name} has not ended: {record.status(name)}")

@@ -61,8 +61,7 @@ def account_with(cluster, verbs, namespace=HERE):
     """(user name, client with an unbound token) of a new service account with these rights on the
     Leases of HERE."""
     name = new_name("account")
-    expect(cluster.api("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts",
-                       {"metadata": {"name": name}}))
+    expect(cluster.api("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}}))
     grant(cluster, HERE, name, lease_rules(*verbs), (namespace, name))
     user = f"system:serviceaccount:{namespace}:{name}"
     wait_allowed(cluster, HERE, user, verbs[-1])

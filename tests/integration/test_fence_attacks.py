@@ -213,8 +213,7 @@ def test_no_expression_fails_whoever_asks_for_whatever(world):
     another = create()(scene)[2]
 
     def warnings(*command, **options):
-        return world.cluster.kubectl(*command, "-n", HERE, kubeconfig=tenant, check=False,
-                                     **options).stderr
+        return world.cluster.kubectl(*command, "-n", HERE, kubeconfig=tenant, check=False, **options).stderr
 
     wait_for("the binding to warn", lambda: "Warning: " in warnings("delete", "lease", lease), 60)
     for command, options in [

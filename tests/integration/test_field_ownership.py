@@ -15,8 +15,7 @@ FIELDS = ("labels", "annotations", "finalizers", "ownerReferences")
 
 def manifest(name, **metadata):
     """What one applier says of the job."""
-    return {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob",
-            "metadata": {"name": name, **metadata}}
+    return {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob", "metadata": {"name": name, **metadata}}
 
 
 def apply(cluster, jobs, manager, body):
@@ -73,8 +72,7 @@ def test_a_finished_job_that_is_edited_keeps_its_owners_too(cluster, jobs):
     apply(cluster, jobs, "first", body)
     settle(jobs, "edited")
     generation = jobs.patch("edited", backoffLimit=3)["metadata"]["generation"]
-    wait_for("the operator to see the edit",
-             lambda: jobs.status("edited")["observedGeneration"] == generation, 60)
+    wait_for("the operator to see the edit", lambda: jobs.status("edited")["observedGeneration"] == generation, 60)
     assert "f:labels" in owned(jobs.get("edited"), "first")
     body["metadata"]["labels"] = {}
     assert "labels" not in apply(cluster, jobs, "first", body)["metadata"]

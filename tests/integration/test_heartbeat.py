@@ -65,8 +65,7 @@ def test_a_job_with_a_heartbeat_costs_one_write_more_than_a_plain_one(cluster, o
     for name in ("proves", "plain"):
         assert budgets(settle(jobs, name)) == (1, 0, 0)
     assert writes_of(cluster, offset, jobs, "plain") == [STATUS, POD, STATUS, STATUS, RELEASE]
-    assert writes_of(cluster, offset, jobs, "proves") == [
-        STATUS, POD, LEASE, STATUS, STATUS, RELEASE]
+    assert writes_of(cluster, offset, jobs, "proves") == [STATUS, POD, LEASE, STATUS, STATUS, RELEASE]
 
 
 def test_the_worker_and_nobody_else_gets_the_agent_and_its_settings(operator, nodes, jobs, lives):
@@ -209,8 +208,7 @@ WATCHED = {"leaseDurationSeconds": 10, "progressDeadlineSeconds": DEADLINE}
 
 def test_a_worker_that_lives_and_makes_no_progress_has_hung_in_time(operator, nodes, jobs, lives):
     before = recoveries(operator, "holder_hung")
-    jobs.apply(beating("hangs", lives, {"progress": 2, "until": 5}, {"run": 1},
-                       heartbeat=WATCHED))
+    jobs.apply(beating("hangs", lives, {"progress": 2, "until": 5}, {"run": 1}, heartbeat=WATCHED))
     waiting = wait_told(jobs, "hangs", "NoProgress")["waiting"]
     assert "Hung" in waiting["nextAction"] and waiting["deadline"]
     status = jobs.wait("hangs", lambda s: s["failures"] == 1, 60)
@@ -228,8 +226,7 @@ def test_a_worker_that_lives_and_makes_no_progress_has_hung_in_time(operator, no
 
 @pytest.mark.long  # RenewalsAndProgressThatComeInTimeWriteNothing has the rule
 def test_a_slow_worker_that_makes_progress_just_within_its_deadline_is_never_ended(operator, nodes, jobs, lives):
-    jobs.apply(beating("slow", lives, {"progress": DEADLINE - 1, "run": 3 * DEADLINE},
-                       heartbeat=WATCHED))
+    jobs.apply(beating("slow", lives, {"progress": DEADLINE - 1, "run": 3 * DEADLINE}, heartbeat=WATCHED))
     assert budgets(settle(jobs, "slow", limit=60)) == (1, 0, 0)
 
 

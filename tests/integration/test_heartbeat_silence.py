@@ -34,8 +34,7 @@ def lease_of(jobs, name):
 def wait_renewal(jobs, name):
     """Until the worker has renewed the job's Lease once more."""
     before = lease_of(jobs, name)["spec"].get("renewTime")
-    wait_for(f"a renewal of {name}", lambda: lease_of(jobs, name)["spec"].get("renewTime") not in (
-        None, before), 60)
+    wait_for(f"a renewal of {name}", lambda: lease_of(jobs, name)["spec"].get("renewTime") not in (None, before), 60)
 
 
 class Fall:
@@ -186,8 +185,7 @@ def test_a_silent_node_is_no_matter_while_its_worker_proves_that_it_lives(cluste
     wait_renewals(cluster, [fall.pod.node.name])
     fall.pod.node.partition()
     try:
-        wait_until(time.time() + LOST_AFTER + REACTION + NOISE, lambda: budgets(
-            jobs.status("apart")) == (1, 0, 0))
+        wait_until(time.time() + LOST_AFTER + REACTION + NOISE, lambda: budgets(jobs.status("apart")) == (1, 0, 0))
     finally:
         fall.pod.node.heal()
     fall.finish(spends=(1, 0, 0))
@@ -246,8 +244,7 @@ def test_an_operator_that_is_killed_between_grants_the_lease_no_sooner(cluster, 
     fall.pod.lose()
     fall.pod.signal(signal.SIGSTOP)
     wait_attempt(jobs, "between", 2)
-    taken = wait_for("the Lease to be taken", lambda: "holderIdentity" not in lease_of(
-        jobs, "between")["spec"], 60)
+    taken = wait_for("the Lease to be taken", lambda: "holderIdentity" not in lease_of(jobs, "between")["spec"], 60)
     assert taken
     operator.kill()
     operator.spawn()

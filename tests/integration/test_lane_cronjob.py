@@ -31,8 +31,7 @@ def jobs_of(batch, name):
 
 
 def is_over(job, condition):
-    return any(one["type"] == condition and one["status"] == "True"
-               for one in job["status"].get("conditions", []))
+    return any(one["type"] == condition and one["status"] == "True" for one in job["status"].get("conditions", []))
 
 
 def test_schedules_tick_under_each_policy(batch, operator):

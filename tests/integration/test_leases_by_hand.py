@@ -13,8 +13,7 @@ def patch(cluster, name, body):
 
 
 def wait_held(operator, count=32):
-    wait_for(f"{operator.name} to hold {count} shards",
-             lambda: operator.metric("holdfast_shards_held") == count, 60)
+    wait_for(f"{operator.name} to hold {count} shards", lambda: operator.metric("holdfast_shards_held") == count, 60)
 
 
 def test_edited_leases_are_taken_or_the_log_says_what_to_do(cluster):
@@ -24,8 +23,7 @@ def test_edited_leases_are_taken_or_the_log_says_what_to_do(cluster):
         patch(cluster, "holdfast-shard-5", {"spec": {"leaseTransitions": 2147483647, "holderIdentity": ""}})
         patch(cluster, "holdfast-shard-7", {"spec": {"holderIdentity": "foo/../bar baz%2F"}})
         patch(cluster, "holdfast-shard-9", {"spec": {"holderIdentity": "x" * 100000}})
-        wait_for("the edits to be seen", lambda: operator.metric(
-            "holdfast_shard_moves_total", how="taken") == 3, 60)
+        wait_for("the edits to be seen", lambda: operator.metric("holdfast_shard_moves_total", how="taken") == 3, 60)
         wait_held(operator)
 
         patch(cluster, "holdfast-shard-3", {"metadata": {"labels": None}})

@@ -104,8 +104,7 @@ def test_no_process_outlives_its_supervisor():
         parts = {process["pid"] for process in cluster.processes().values()}
         (supervisor,) = set(cluster.pids()) - parts
         os.kill(supervisor, signal.SIGKILL)
-        wait_for("the parts to end with the supervisor",
-                 lambda: not set(cluster.pids()) & parts, 60)
+        wait_for("the parts to end with the supervisor", lambda: not set(cluster.pids()) & parts, 60)
     finally:
         cluster.stop()
 
@@ -173,8 +172,7 @@ def test_pods_that_came_while_the_kubelets_were_away_start_when_they_are_back(cl
 
 
 def test_a_program_started_beside_the_cluster_is_watched_over_like_its_parts(cluster):
-    cluster.start_process("guest", ["sh", "-c", "echo $GREETING; exec sleep 1000"],
-                          {"GREETING": "hello"})
+    cluster.start_process("guest", ["sh", "-c", "echo $GREETING; exec sleep 1000"], {"GREETING": "hello"})
     wait_for("its output", lambda: "hello" in cluster.log_path("guest").read_text(), 60)
     assert cluster.processes()["guest"]["running"]
     cluster.signal("guest", signal.SIGTERM)
@@ -295,6 +293,5 @@ def test_nothing_comes_from_the_pods_of_a_dead_node(cluster):
         time.sleep(0.2)
     cluster.kubectl("delete", "pod", "on-doomed", "--wait=false")
     cluster.revive_node("doomed")
-    wait_for("the kubelet that came back to end it", lambda: get_pod(cluster, "on-doomed") is None,
-             60)
+    wait_for("the kubelet that came back to end it", lambda: get_pod(cluster, "on-doomed") is None, 60)
     cluster.delete_node("doomed")

@@ -153,8 +153,7 @@ def test_cancel_stops_every_run(jobs):
 
 def test_a_dead_node_costs_each_of_its_runs_one_disruption(cluster, jobs):
     jobs.apply(indexed("nodes", 30, 30, runs(600), lostAfterSeconds=LOST_AFTER))
-    wait_for("30 running pods", lambda: sum(
-        p["status"]["phase"] == "Running" for p in jobs.pods("nodes")) == 30, 120)
+    wait_for("30 running pods", lambda: sum(p["status"]["phase"] == "Running" for p in jobs.pods("nodes")) == 30, 120)
     by_node = collections.Counter(pod["spec"]["nodeName"] for pod in jobs.pods("nodes"))
     victim, held = by_node.most_common(1)[0]
     cluster.kubectl("cordon", victim)

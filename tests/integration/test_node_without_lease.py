@@ -22,8 +22,7 @@ def say_ready(cluster, name, status):
     """As its kubelet does; Unknown: as the node controller does."""
     condition = {"type": "Ready", "status": status, "reason": "Test", "message": "",
                  "lastHeartbeatTime": now(), "lastTransitionTime": now()}
-    answer = cluster.api("PATCH", f"/api/v1/nodes/{name}/status", {"status": {"conditions": [condition]}},
-                         "strategic")
+    answer = cluster.api("PATCH", f"/api/v1/nodes/{name}/status", {"status": {"conditions": [condition]}}, "strategic")
     assert answer[0] == 200, answer
 
 

@@ -8,6 +8,5 @@ from outages import outlast_minutes_without_an_api_server
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("operator")]
 
 
-def test_an_api_server_that_is_down_for_minute_loses_no_attempt_and_all_goes_on_within_a_minute(
-        cluster, jobs):
+def test_an_api_server_that_is_down_for_minute_loses_no_attempt_and_all_goes_on_within_a_minute(cluster, jobs):
     outlast_minutes_without_an_api_server(cluster, jobs, 1)

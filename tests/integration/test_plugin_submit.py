@@ -193,8 +193,7 @@ def test_fifty_submits_of_one_key_at_once_make_one_job(plugin, jobs):
     one = job()
     one["metadata"]["labels"] = {"race": "one"}
     with concurrent.futures.ThreadPoolExecutor(10) as pool:
-        results = list(pool.map(
-            lambda _: plugin("submit", "-f", "-", "--key", "race", input=one), range(50)))
+        results = list(pool.map(lambda _: plugin("submit", "-f", "-", "--key", "race", input=one), range(50)))
     assert {result.code for result in results} == {0}, [result.err for result in results if result.code]
     assert sum(" created\n" in result.out for result in results) == 1
     assert sum("is there already" in result.out for result in results) == 49
@@ -282,8 +281,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: plugin-creator}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: plugin-creator}]
 """)
     creator = Plugin(bare_cluster, "plugin-creator")
-    wait_for("the right to create", lambda: creator(
-        "submit", "-f", "-", "--dry-run", input=job()).code == 0, 30)
+    wait_for("the right to create", lambda: creator("submit", "-f", "-", "--dry-run", input=job()).code == 0, 30)
     assert creator("submit", "-f", "-", "--key", "create only", input=job()).code == 0
     again = creator("submit", "-f", "-", "--key", "create only", input=job())
     assert again.code == 2 and "no right to get durablejobs" in again.line

@@ -100,8 +100,7 @@ def test_a_preempted_pod_is_lost_and_replaced_within_a_second(cluster, jobs):
     assert status["attempt"] == 2
     # The scheduler of 1.32 tells the pods that wait of those alone that leave a node.
     preemptor = f"{jobs.pods_path}/preemptor"
-    wait_for("the preemptor to have its node",
-             lambda: jobs.api("GET", preemptor)["spec"].get("nodeName"), 60)
+    wait_for("the preemptor to have its node", lambda: jobs.api("GET", preemptor)["spec"].get("nodeName"), 60)
     jobs.api("DELETE", preemptor)
     assert_replaced(jobs, "preempted", offset, pod, "PreemptionByScheduler")
 

@@ -125,8 +125,7 @@ def test_a_replica_that_is_cut_off_stops_acting_before_the_others_start(cluster,
             assert trespasses(cluster, offset, uids_of(jobs)) == []
 
 
-def test_replicas_come_and_go_twenty_times_during_1000_jobs_and_the_shards_are_even_in_the_end(
-        cluster, jobs):
+def test_replicas_come_and_go_twenty_times_during_1000_jobs_and_the_shards_are_even_in_the_end(cluster, jobs):
     offset = cluster.audit_offset()
     made = flow(1000, "job")
     deaths = []
@@ -168,8 +167,7 @@ def replicas(cluster):
         yield replicas
 
 
-def test_a_member_that_finds_another_number_of_shards_refuses_to_run_and_says_the_way_out(
-        cluster, replicas):
+def test_a_member_that_finds_another_number_of_shards_refuses_to_run_and_says_the_way_out(cluster, replicas):
     wrong = Replicas(cluster, 3, "--shards=16")[2]
     wrong.spawn()
     try:
@@ -200,8 +198,7 @@ def test_debug_ownership_says_who_owns_what_and_why(cluster, replicas):
         wait_for(f"holdfast_{name} to be {value}",
                  lambda name=name, value=value: replicas[0].metric(f"holdfast_{name}") == value, 60)
     # What a replica that has just left held is nobody's for a moment.
-    wait_for("no shard to be without a holder",
-             lambda: replicas[0].metric("holdfast_shards_orphaned") == 0, 60)
+    wait_for("no shard to be without a holder", lambda: replicas[0].metric("holdfast_shards_orphaned") == 0, 60)
 
 
 def test_a_member_lease_that_somebody_deletes_costs_a_new_tenure_and_nothing_else(cluster, replicas, jobs):

@@ -26,12 +26,13 @@ class Objects:
                        "metadata": {"name": unique_name("borders"), "namespace": "default"}, "spec": SPECS[kind]}
 
     def send(self, part, value, validation="Warn"):
+        query = f"dryRun=All&fieldValidation={validation}"
         if part == "spec":
-            return self.call("POST", f"{self.path}?dryRun=All&fieldValidation={validation}", self.object | {part: value})
+            return self.call("POST", f"{self.path}?{query}", self.object | {part: value})
         if "uid" not in self.object["metadata"]:
             code, self.object = self.call("POST", self.path, self.object)
             assert code == 201, self.object
-        path = f"{self.path}/{self.object['metadata']['name']}/status?dryRun=All&fieldValidation={validation}"
+        path = f"{self.path}/{self.object['metadata']['name']}/status?{query}"
         return self.call("PUT", path, self.object | {part: value})
 
 

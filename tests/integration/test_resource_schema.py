@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 import yaml
-from resource_api import CRD_PATH, PHASES, ROOT, crd, explained, fields_of, schema_of, status
+from resource_api import CRD_PATH, PHASES, ROOT, accepted, crd, explained, fields_of, schema_of, status
 
 VERSION = crd()["spec"]["versions"][0]
 SPEC = dict(fields_of(schema_of("spec"), "spec"))
@@ -238,11 +238,9 @@ def test_get_prints_phase_completions_attempt_waiting_failures_and_age(api, phas
 def test_get_wide_adds_node_disruptions_and_the_two_ends_of_the_duration(api):
     current = api.job_in("Running")
     run = {"index": 0, "attempt": 1, "nodeName": "node-1"}
-    code, current = api.put_status(current, status("Running", runs=[run], disruptions=4))
-    assert code == 200, current
+    current = accepted(api.put_status(current, status("Running", runs=[run], disruptions=4)))
     assert columns_of(api, current["metadata"]["name"], "-o", "wide")["NODE"] == "node-1"
-    code, current = api.put_status(current, status("Succeeded", disruptions=4))
-    assert code == 200, current
+    current = accepted(api.put_status(current, status("Succeeded", disruptions=4)))
     columns = columns_of(api, current["metadata"]["name"], "-o", "wide")
     assert list(columns)[8:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
     assert columns["DISRUPTIONS"] == "4"

@@ -6,7 +6,7 @@ import json
 import pytest
 import yaml
 from localcluster import wait_for
-from resource_api import CRD_PATH, JOBS, PHASES, job, status
+from resource_api import CRD_PATH, JOBS, PHASES, accepted, job, refused, status
 
 IMAGE = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "other"}]
 LABEL = [{"op": "add", "path": "/spec/template/metadata", "value": {"labels": {"a": "b"}}}]
@@ -14,44 +14,34 @@ REFUSED = ("spec.template: Forbidden: the template is immutable unless the job i
            "change the template once status.phase is Suspended")
 
 
-def refused(answer, *fragments):
-    code, body = answer
-    assert code == 422, body
-    for fragment in fragments or REFUSED:
-        assert fragment in body["message"]
-
-
 @pytest.mark.parametrize("change", [IMAGE, LABEL], ids=["spec", "metadata"])
 @pytest.mark.parametrize("phase", [None, *(phase for phase in PHASES if phase != "Suspended")])
 def test_the_template_never_changes_in_another_phase(api, phase, change):
     name = api.job_in(phase)["metadata"]["name"]
-    refused(api.patch(name, change))
+    refused(api.patch(name, change), *REFUSED)
 
 
 def test_asking_for_suspension_alone_opens_nothing(api):
     """Until the operator has recorded it, the attempt's pod may be about to be made."""
     name = api.job_in("Running", suspend=True)["metadata"]["name"]
-    refused(api.patch(name, IMAGE))
+    refused(api.patch(name, IMAGE), *REFUSED)
     name = api.create(job(suspend=True))["metadata"]["name"]
-    refused(api.patch(name, IMAGE))
+    refused(api.patch(name, IMAGE), *REFUSED)
 
 
 @pytest.mark.parametrize("change", [IMAGE, LABEL], ids=["spec", "metadata"])
 def test_the_template_changes_while_the_job_is_suspended(api, change):
     current = api.job_in("Suspended", suspend=True)
-    code, answer = api.patch(current["metadata"]["name"], change)
-    assert code == 200, answer
+    answer = accepted(api.patch(current["metadata"]["name"], change))
     assert answer["spec"]["template"] != current["spec"]["template"]
     assert answer["metadata"]["generation"] == current["metadata"]["generation"] + 1
 
 
 def test_the_template_may_change_in_the_write_that_resumes_the_job(api):
     name = api.job_in("Suspended", suspend=True)["metadata"]["name"]
-    code, answer = api.patch(name, [*IMAGE, {"op": "replace", "path": "/spec/suspend", "value": False}])
-    assert code == 200, answer
-    code, answer = api.put_status(answer, status("Pending"))
-    assert code == 200, answer
-    refused(api.patch(name, LABEL))
+    answer = accepted(api.patch(name, [*IMAGE, {"op": "replace", "path": "/spec/suspend", "value": False}]))
+    accepted(api.put_status(answer, status("Pending")))
+    refused(api.patch(name, LABEL), *REFUSED)
 
 
 def test_a_changed_template_is_checked_like_a_new_one(api):
@@ -121,8 +111,7 @@ def test_a_status_write_that_carries_another_template_leaves_the_template_alone(
     body = other_template(current)
     body["status"] = status("Running", disruptions=4)
     path = f"{JOBS}/{current['metadata']['name']}"
-    code, answer = api.cluster.api("PUT", f"{path}/status", body)
-    assert code == 200, answer
+    answer = accepted(api.cluster.api("PUT", f"{path}/status", body))
     assert answer["spec"] == current["spec"]
     assert answer["status"]["disruptions"] == 4
 
@@ -165,13 +154,13 @@ def test_a_replace_of_the_job_with_whatever_status_never_changes_the_template(ap
         body["status"] = status("Running", disruptions=4)
     if with_status == "none":
         del body["status"]
-    refused(api.cluster.api("PUT", f"{JOBS}/{current['metadata']['name']}", body))
+    refused(api.cluster.api("PUT", f"{JOBS}/{current['metadata']['name']}", body), *REFUSED)
 
 
 def test_a_merge_patch_with_a_status_never_changes_the_template(api):
     current = api.job_in("Running")
     body = {"spec": other_template(current)["spec"], "status": {"phase": "Suspended", "disruptions": 4}}
-    refused(api.patch(current["metadata"]["name"], body))
+    refused(api.patch(current["metadata"]["name"], body), *REFUSED)
 
 
 def test_a_forced_server_side_apply_never_changes_the_template(api):
@@ -223,8 +212,7 @@ def test_a_manifest_with_a_field_that_was_pruned_can_be_applied_again_while_susp
     assert "tty" not in current["spec"]["template"]["spec"]["containers"][0]
     path = f"{OLD_JOBS}/upgraded"
     current["status"] = status("Running")
-    code, current = api.cluster.api("PUT", f"{path}/status", current)
-    assert code == 200, current
+    current = accepted(api.cluster.api("PUT", f"{path}/status", current))
 
     old_definition(definition())
 
@@ -237,10 +225,8 @@ def test_a_manifest_with_a_field_that_was_pruned_can_be_applied_again_while_susp
     code, current = api.cluster.api("GET", path)
     current["status"] = status("Suspended")
     manifest["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"]
-    refused(api.cluster.api("PUT", path, manifest))
-    code, current = api.cluster.api("PUT", f"{path}/status", current)
-    assert code == 200, current
+    refused(api.cluster.api("PUT", path, manifest), *REFUSED)
+    current = accepted(api.cluster.api("PUT", f"{path}/status", current))
     manifest["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"]
-    code, answer = api.cluster.api("PUT", path, manifest)
-    assert code == 200, answer
+    answer = accepted(api.cluster.api("PUT", path, manifest))
     assert answer["spec"]["template"]["spec"]["containers"][0]["tty"] is True

@@ -3,9 +3,11 @@
 tests/simulation/server/script.json is a script of operations, legal and refused. It runs over the
 simulated server in a program of its own, and here over a real one; every answer is compared, without
 what differs from run to run (uids, versions and times are numbered in the order in which they first
-appear) and without what the real one fills into pods and nodes that no part of Holdfast reads.
+appear) and without what the real one fills into pods and nodes that no part of Holdfast reads. Each pair of phases is
+tried too, as the table of edges has them.
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -16,8 +18,10 @@ import threading
 
 import pytest
 import yaml
+from edges import is_edge
 from holdfast import ROOT
 from localcluster import wait_for
+from resource_api import PHASES, WAY_TO, status
 
 SCRIPT = ROOT / "tests/simulation/server/script.json"
 POD_SPEC = {"nodeName", "restartPolicy", "terminationGracePeriodSeconds", "schedulingGates", "containers"}
@@ -35,9 +39,46 @@ def simulator():
     return max(built, key=lambda path: path.stat().st_mtime)
 
 
-def simulated(script_path=SCRIPT):
-    done = subprocess.run([simulator(), script_path], check=False, capture_output=True, text=True)
+def simulated(script, path):
+    path.write_text(json.dumps(script))
+    done = subprocess.run([simulator(), path], check=False, capture_output=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+# -- each pair of phases ----------------------------------------------------------------------------
+
+# In each phase, so that nothing but the phase matters.
+STAGES = {"stage": "main", "stages": [{"name": "main", "phase": "Failed"}, {"name": "next", "phase": "Skipped"}]}
+
+
+def phase_steps():
+    """From each phase to each phase, for a job without stages and for one with them."""
+    for has_stages, start in itertools.product((False, True), WAY_TO):
+        name = f"from-{start or 'nothing'}{'-with-stages' if has_stages else ''}".lower()
+        spec = {"stages": [{"name": "next", "workerPool": {"name": "p"}}]} if has_stages else {}
+        absent = dict.fromkeys(["failures", "disruptions", "observedGeneration", "waiting", "completionTime"])
+        path = "${jobs}/" + name
+
+        def to(phase, query, code):
+            body = {"status": absent | status(phase) | (STAGES if has_stages else {})}
+            return {"step": f"{name}: to {phase}", "method": "PATCH", "type": "merge", "path": f"{path}/status{query}",
+                    "status": code, "body": body}
+
+        yield {"step": f"{name}: create", "method": "POST", "path": "${jobs}", "status": 201, "like": "job",
+               "with": {"metadata": {"name": name}, "spec": spec}}
+        yield from (to(phase, "", 200) for phase in WAY_TO[start])
+        for end in PHASES:
+            yield to(end, "?dryRun=All", 200 if is_edge(start or "Pending", end, has_stages) else 422)
+        yield {"step": f"{name}: delete", "method": "DELETE", "path": path, "status": 200}
+
+
+@pytest.fixture(scope="module")
+def script():
+    script = json.loads(SCRIPT.read_text())
+    names = [step["step"] for step in script["steps"]]
+    place = names.index("a job with containers in an order")
+    script["steps"][place:place] = phase_steps()
+    return script
 
 
 # -- the script on the real server ------------------------------------------------------------------
@@ -279,15 +320,21 @@ class Normal:
 
 
 @pytest.fixture(scope="module")
-def answers(pinned_kubernetes, cluster):
+def answers(pinned_kubernetes, cluster, script):
     """What the real server says to the script."""
-    return list(RealRun(cluster, json.loads(SCRIPT.read_text())).answers())
+    return list(RealRun(cluster, script).answers())
 
 
-def test_every_answer_is_the_real_ones(answers):
+def test_the_real_server_answers_as_the_script_says(script, answers):
+    steps = [step for step in script["steps"] if not step.get("real_only")]
+    assert [f"{step['step']}: {answer}" for step, answer in zip(steps, answers, strict=True)
+            if "status" in step and answer["status"] != step["status"]] == []
+
+
+def test_every_answer_is_the_real_ones(script, answers, tmp_path):
     real, model = Normal(), Normal()
     expected = [real.answer(answer) for answer in answers]
-    actual = [model.answer(answer) for answer in simulated()]
+    actual = [model.answer(answer) for answer in simulated(script, tmp_path / "script.json")]
     assert [answer["step"] for answer in actual] == [answer["step"] for answer in expected]
     different = [
         f"{theirs['step']}\n  real      {json.dumps(theirs, sort_keys=True)}\n"

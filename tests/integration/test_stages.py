@@ -13,8 +13,7 @@ pytestmark = pytest.mark.usefixtures("operator")
 OPERATOR_LEASES = QUICK_LEASES
 SOON = {"initialSeconds": 1, "factor": 1, "maxSeconds": 1, "jitterPercent": 0}
 STAGE = "holdfast.dev/stage"
-NOT_YET = {"rules": [{"action": "Defer", "deferSeconds": 1,
-                      "onExitCodes": {"operator": "In", "values": [75]}}]}
+NOT_YET = {"rules": [{"action": "Defer", "deferSeconds": 1, "onExitCodes": {"operator": "In", "values": [75]}}]}
 
 
 def stage(name, annotations=None, **fields):

@@ -227,8 +227,7 @@ def test_a_job_of_many_runs_uses_all_slots(operator, jobs, pools, tmp_path):
     pools.apply("wide", minWorkers=2, slotsPerWorker=4)
     pools.wait_live("wide", 2)
     lives = Lives(tmp_path / "many")
-    jobs.apply(pooled("many", "wide", lives, {"run": 0}, completions=40, parallelism=8,
-                      completionMode="Indexed"))
+    jobs.apply(pooled("many", "wide", lives, {"run": 0}, completions=40, parallelism=8, completionMode="Indexed"))
     status = ended(jobs, "many", 2 * LIMIT)
     assert status["phase"] == "Succeeded"
     assert status["succeeded"] == 40

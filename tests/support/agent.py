@@ -19,8 +19,7 @@ import uuid
 
 import pytest
 
-from fence import (AGE, ENDED, GRANTED, MESSAGE, PROGRESS, Pod, expect, install_fence,
-                   lease_path)
+from fence import (AGE, ENDED, GRANTED, MESSAGE, PROGRESS, Pod, expect, install_fence, lease_path)
 from holdfast import built, die_with_parent
 from localcluster import wait_for
 

@@ -38,8 +38,7 @@ def mixed_jobs(count, rng):
     made = []
     for number in range(count):
         codes = ("0", rng.choice(("1,0", "1,1,0", "7,0")), "3")[number % 3]
-        annotations = {"holdfast-test/run-for": f"{rng.choice((0, 0, 1, 2, 5))}s",
-                       "holdfast-test/exit-code": codes}
+        annotations = {"holdfast-test/run-for": f"{rng.choice((0, 0, 1, 2, 5))}s", "holdfast-test/exit-code": codes}
         kind = ("ok", "again", "never")[number % 3]
         made.append(job(f"{kind}-{number}", annotations=annotations,
                         backoffLimit=1 if kind == "never" else 2,
@@ -134,8 +133,7 @@ class Killer:
         for operator in self.operators:
             if operator.process.poll() is None:
                 await_work(operator)
-        self._record.wait_grown(
-            self._record.size() + self._rng.randint(1, most_versions), limit)
+        self._record.wait_grown(self._record.size() + self._rng.randint(1, most_versions), limit)
         operator = self._rng.choice(self.operators)
         operator.kill()
         self.kills.append((operator.name, time.monotonic()))
@@ -151,8 +149,7 @@ def lapses(operators):
     found = []
     for operator in operators:
         times = re.findall(r"^(\S+)Z WARN this replica stops acting", operator.log(), re.MULTILINE)
-        found += [(operator.name, datetime.datetime.fromisoformat(f"{at}+00:00").timestamp() + offset)
-                  for at in times]
+        found += [(operator.name, datetime.datetime.fromisoformat(f"{at}+00:00").timestamp() + offset) for at in times]
     return found
 
 
@@ -179,8 +176,7 @@ def check_run(record, names, kills=()):
     """The judgement: all jobs are there and have ended once, and nothing is unaccounted for."""
     jobs, pods = record.versions("job"), record.versions("pod")
     present = {versions[-1].name for versions in jobs.values()}
-    missing = [f"S5 NoLoss: job {name} was acknowledged and is gone"
-               for name in names if name not in present]
+    missing = [f"S5 NoLoss: job {name} was acknowledged and is gone" for name in names if name not in present]
     broken = missing + violations(jobs, pods) + unbalanced(jobs, pods)
     broken += [f"S8 Budget: attempt {attempt} of {name} was lost, and no kill explains it"
                for name, attempt in unexplained(record, kills)]

@@ -1,4 +1,4 @@
-"""The borders of each field of a CRD: values at them, which the API server takes, and one beyond each, which it refuses.
+"""The borders of each field of a CRD: values at them, which the API server takes, and values beyond, which it refuses.
 
     for body, wrong in rounds(schema, "spec"):
         ...                                         # send `body` as the object's spec
@@ -114,7 +114,8 @@ def _cases(schema, is_required):
 
 def _of_another_type(schema):
     kind = schema["type"]
-    return OTHER_TYPE[kind], "must be of type " + (schema["format"] if kind == "string" and "format" in schema else kind)
+    said = schema.get("format", kind) if kind == "string" else kind
+    return OTHER_TYPE[kind], f"must be of type {said}"
 
 
 # ---- Whole objects.

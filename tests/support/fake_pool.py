@@ -61,8 +61,7 @@ class Worker:
 
     def _make(self, path, spec):
         name = path.rpartition("/")[2]
-        return expect(self.cluster.api("POST", lease_path(self.namespace),
-                                       {"metadata": {"name": name}, "spec": spec}))
+        return expect(self.cluster.api("POST", lease_path(self.namespace), {"metadata": {"name": name}, "spec": spec}))
 
     def _write(self, path, change):
         """Reads, changes and writes it until nobody comes between."""

@@ -85,8 +85,7 @@ def lift_fence(cluster, namespace):
     cluster.kubectl("delete", "validatingadmissionpolicybinding", *(
         item["metadata"]["name"] for item in fence_objects([namespace])
         if item["kind"] == "ValidatingAdmissionPolicyBinding"))
-    _wait_probe(cluster, f"the fence to be gone from {namespace}", namespace,
-                lambda status, answer: status == 200)
+    _wait_probe(cluster, f"the fence to be gone from {namespace}", namespace, lambda status, answer: status == 200)
 
 
 def _wait_probe(cluster, what, namespace, shows):
@@ -102,8 +101,7 @@ def _wait_probe(cluster, what, namespace, shows):
 
 def wait_account(cluster, namespace, name="default"):
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}"
-    wait_for(f"the service account {name} of {namespace}",
-             lambda: cluster.api("GET", path)[0] == 200, 60)
+    wait_for(f"the service account {name} of {namespace}", lambda: cluster.api("GET", path)[0] == 200, 60)
 
 
 def grant(cluster, namespace, name, rules, *subjects):
@@ -180,8 +178,7 @@ class TokenClient:
 def bound(target):
     """The reference by which a token is bound to an object."""
     metadata = target["metadata"]
-    return {"kind": target["kind"], "apiVersion": "v1", "name": metadata["name"],
-            "uid": metadata["uid"]}
+    return {"kind": target["kind"], "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
 
 
 def token_of(cluster, namespace, account, bound_to=None, audiences=None):
@@ -227,8 +224,7 @@ class JobLease:
         many = {} if index is None else {"completions": 100000}
         jobs_path = f"/apis/holdfast.dev/v1alpha1/namespaces/{namespace}/durablejobs"
         self.job_path = f"{jobs_path}/{name}"
-        self.job = expect(cluster.api(
-            "POST", jobs_path, job(name, heartbeat={"leaseDurationSeconds": 10}, **many)))
+        self.job = expect(cluster.api("POST", jobs_path, job(name, heartbeat={"leaseDurationSeconds": 10}, **many)))
         self.uid = self.job["metadata"]["uid"]
         self.name = f"holdfast-{self.uid}" + ("" if index is None else f"-{index}")
         self.path = lease_path(namespace, self.name)
@@ -258,8 +254,7 @@ class JobLease:
     def grant(self, pod):
         """Taken, and given to this pod."""
         lease = self.take()
-        lease["spec"] |= {"holderIdentity": pod.identity,
-                          "acquireTime": "2026-01-02T03:04:05.000000Z"}
+        lease["spec"] |= {"holderIdentity": pod.identity, "acquireTime": "2026-01-02T03:04:05.000000Z"}
         lease["metadata"].setdefault("annotations", {})[GRANTED] = f"{self.attempt} {pod.identity}"
         return expect(self.as_operator("PUT", self.path, lease))
 
@@ -269,6 +264,5 @@ def renewed(lease, when="2026-01-02T03:04:06.000000Z", **annotations):
     lease = copy.deepcopy(lease)
     lease["spec"]["renewTime"] = when
     names = {"progress": PROGRESS, "age": AGE, "message": MESSAGE, "ended": ENDED}
-    lease["metadata"].setdefault("annotations", {}).update(
-        {names[key]: value for key, value in annotations.items()})
+    lease["metadata"].setdefault("annotations", {}).update({names[key]: value for key, value in annotations.items()})
     return lease

@@ -31,8 +31,7 @@ MERGE, JSON, STRATEGIC, APPLY = (
 )
 LATER = "2026-01-02T03:04:07.000000Z"
 # Leases that workers have nothing to do with, made by hand: nothing here elects.
-FOREIGN = [("kube-system", "kube-scheduler"), ("kube-node-lease", "node-0"),
-           ("holdfast-system", "holdfast-shard-0")]
+FOREIGN = [("kube-system", "kube-scheduler"), ("kube-node-lease", "node-0"), ("holdfast-system", "holdfast-shard-0")]
 _numbers = itertools.count(1)
 
 
@@ -97,8 +96,7 @@ class World:
             "deleted", "GET", lease_path(HERE, "x"))[0] == 401, 30, poll=1)
         for user in ("tenant", "neighbour"):
             wait_allowed(self.cluster, HERE, user, "deletecollection")
-        wait_allowed(self.cluster, THERE, "neighbour", "update", "durablejobs/status",
-                     "holdfast.dev")
+        wait_allowed(self.cluster, THERE, "neighbour", "update", "durablejobs/status", "holdfast.dev")
         for account, verb in [("elector", "create"), ("patcher", "patch")]:
             wait_allowed(self.cluster, HERE, f"system:serviceaccount:{HERE}:{account}", verb)
 
@@ -250,8 +248,7 @@ def create(name=None, label=False, method="POST", run=""):
     scene's."""
     def request(scene):
         called = name or f"holdfast-{uuid.UUID(int=next(_numbers))}{run}"
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                 "metadata": {"name": called}}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": called}}
         if label:
             lease["metadata"]["labels"] = {JOB_UID: scene.job.uid}
         if method == "PATCH":

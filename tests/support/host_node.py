@@ -139,8 +139,7 @@ class HostNode:
         return 0, None
 
     def _renew(self):
-        lease = {"metadata": {"name": self.name},
-                 "spec": {"holderIdentity": self.name, "leaseDurationSeconds": 40}}
+        lease = {"metadata": {"name": self.name}, "spec": {"holderIdentity": self.name, "leaseDurationSeconds": 40}}
         while not self.stopping.is_set():
             now = time.time()
             part = int(now % 1 * 1e6)
@@ -190,8 +189,7 @@ class HostNode:
                     if event["type"] not in ("ADDED", "MODIFIED", "DELETED"):
                         break
                     pod = event["object"]
-                    self._take_in(pod["metadata"]["name"],
-                                  None if event["type"] == "DELETED" else pod)
+                    self._take_in(pod["metadata"]["name"], None if event["type"] == "DELETED" else pod)
             except (OSError, ValueError, http.client.HTTPException):
                 self.stopping.wait(RETRY_SECONDS)
 

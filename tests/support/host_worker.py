@@ -106,8 +106,7 @@ class Lives:
     def times(self, what, attempt=None):
         """[(attempt, pid, when)] of "term" or "progress", oldest first."""
         self._take_in()
-        return [other[1:] for other in self._others
-                if other[0] == what and attempt in (None, other[1])]
+        return [other[1:] for other in self._others if other[0] == what and attempt in (None, other[1])]
 
     def all(self, attempt=None):
         """The lives of all its processes, by their beginning."""
@@ -117,8 +116,7 @@ class Lives:
 
     def wait(self, attempt, count=1, limit=LIMIT):
         """Until so many processes of this attempt are at work; the first one's life."""
-        wait_for(f"attempt {attempt} to work in {self.path.name}",
-                 lambda: len(self.all(attempt)) >= count, limit)
+        wait_for(f"attempt {attempt} to work in {self.path.name}", lambda: len(self.all(attempt)) >= count, limit)
         return self.all(attempt)[0]
 
     def last(self, attempt):

@@ -25,10 +25,8 @@ def violations(jobs, pods):
                 found.append(f"S5 NoLoss: job {after.name} was deleted at {after.revision}")
                 continue
             for rule in (_one_outcome, _fence, _legal_edges, _budget):
-                found += [f"{line} (job {after.name} at {after.revision})"
-                          for line in rule(before, after)]
-            found += [f"{line} (job {after.name} at {after.revision})"
-                      for line in _fenced_outcome(before, after, mine)]
+                found += [f"{line} (job {after.name} at {after.revision})" for line in rule(before, after)]
+            found += [f"{line} (job {after.name} at {after.revision})" for line in _fenced_outcome(before, after, mine)]
         found += [f"{line} (job {versions[0].name})" for line in _one_pod(versions, mine)]
     for versions in pods.values():
         found += _tenancy(versions[-1], jobs)
@@ -59,8 +57,7 @@ def unbalanced(jobs, pods):
         mine = by_job.get(uid, [])
         status = _status(versions[-1])
         expected = accounts(versions, mine)
-        told = (status.get("phase"), status.get("attempt"), status.get("failures", 0),
-                status.get("disruptions", 0))
+        told = (status.get("phase"), status.get("attempt"), status.get("failures", 0), status.get("disruptions", 0))
         if told != expected[:4]:
             entries = [f"{entry['attempt']}: {entry['outcome']}, {entry.get('reason')}, "
                        f"{entry.get('message')}" for entry in status.get("history", [])]

@@ -113,8 +113,7 @@ class ManyObjects:
         """Their texts, some hundreds at a time."""
         pieces = (self.bare if bare else self.whole)[plural]
         for begin in range(first, last, BATCH):
-            yield b",".join(str(number).encode().join(pieces)
-                            for number in range(begin, min(begin + BATCH, last)))
+            yield b",".join(str(number).encode().join(pieces) for number in range(begin, min(begin + BATCH, last)))
 
 
 class _Handler(BaseHTTPRequestHandler):

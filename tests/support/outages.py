@@ -71,8 +71,7 @@ def outlast_minutes_without_an_api_server(cluster, jobs, minutes):
     jobs.wait_phase("sleeps", "Suspended")
     cluster.kill_apiserver()
     began = time.monotonic()
-    wait_for("the outage to last", lambda: time.monotonic() - began > 60 * minutes, 60 * minutes + 30,
-             poll=0.5)
+    wait_for("the outage to last", lambda: time.monotonic() - began > 60 * minutes, 60 * minutes + 30, poll=0.5)
     come_back(cluster)
     restored = time.time()
     jobs.patch("sleeps", suspend=False)

@@ -85,8 +85,7 @@ class RealCluster:
         """The same as the bearer of a token, and as nobody else: past kubectl's own certificate."""
         config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
         server = config["clusters"][0]["cluster"]
-        tls = ssl.create_default_context(
-            cadata=base64.b64decode(server["certificate-authority-data"]).decode())
+        tls = ssl.create_default_context(cadata=base64.b64decode(server["certificate-authority-data"]).decode())
         request = urllib.request.Request(
             server["server"] + path, method=method, data=json.dumps(body).encode() if body else None,
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
@@ -131,8 +130,7 @@ class RealCluster:
         """Until so many replicas are ready and hold all the shards between them."""
         def at_work():
             pods = self.operators()
-            return len(pods) >= count and sum(
-                self.metric_of(pod, "holdfast_shards_held") for pod in pods) == 32
+            return len(pods) >= count and sum(self.metric_of(pod, "holdfast_shards_held") for pod in pods) == 32
 
         wait_for(f"{count} operators to hold all shards", at_work, limit, poll=0.5)
 

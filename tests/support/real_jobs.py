@@ -52,8 +52,7 @@ def wait_attempt_pod(jobs, name, attempt, limit):
         status = jobs.status(name)
         if status.get("attempt", 0) < attempt:
             return False
-        return any(pod["metadata"]["labels"]["holdfast.dev/attempt"] == str(attempt)
-                   for pod in jobs.pods(name))
+        return any(pod["metadata"]["labels"]["holdfast.dev/attempt"] == str(attempt) for pod in jobs.pods(name))
 
     wait_for(f"attempt {attempt} of {name}", there, limit, poll=0.1)
     return time.monotonic()

@@ -129,8 +129,7 @@ class Recorder:
         for kind, prefix in self._prefixes.items():
             answer = self._cluster.etcd("/v3/kv/range", {
                 "key": _encode(prefix), "range_end": _encode(_end_of(prefix)), "keys_only": True})
-            stored = {_decode(kv["key"])[len(prefix):]: int(kv["mod_revision"])
-                      for kv in answer.get("kvs", [])}
+            stored = {_decode(kv["key"])[len(prefix):]: int(kv["mod_revision"]) for kv in answer.get("kvs", [])}
             if self._newest(kind) != stored:
                 return False
         return True
@@ -177,13 +176,11 @@ class Recorder:
 
     def _keep(self, kind, name, event):
         deleted = event.get("type") == "DELETE"
-        body = (self._latest[(kind, name)].object if deleted
-                else json.loads(base64.b64decode(event["kv"]["value"])))
+        body = (self._latest[(kind, name)].object if deleted else json.loads(base64.b64decode(event["kv"]["value"])))
         self._keep_version(kind, name, deleted, body, int(event["kv"]["mod_revision"]))
 
     def _keep_version(self, kind, name, deleted, body, revision):
-        version = Version(kind, name, body["metadata"]["uid"], revision, deleted, body,
-                          time.monotonic())
+        version = Version(kind, name, body["metadata"]["uid"], revision, deleted, body, time.monotonic())
         self._versions.append(version)
         self._latest[(kind, name)] = version
         self._reached[kind] = revision

@@ -85,8 +85,7 @@ class Replicas:
     def wait_shared(self, among=None, limit=120):
         """Until every shard is held by one of these, and each has its fair share."""
         names = {operator.name for operator in (self.all if among is None else among)}
-        wait_for(f"the shards to be shared among {sorted(names)}",
-                 lambda: fair(held_by(self.cluster), names), limit)
+        wait_for(f"the shards to be shared among {sorted(names)}", lambda: fair(held_by(self.cluster), names), limit)
 
 
 def holders(cluster):
@@ -125,8 +124,7 @@ Write = collections.namedtuple("Write", "user shard at what name code")
 
 def _replica_events(cluster, offset):
     for event in cluster.audit_events(offset)[0]:
-        if event["user"]["username"].startswith(USER) and event["verb"] in (
-                "create", "update", "patch", "delete"):
+        if event["user"]["username"].startswith(USER) and event["verb"] in ("create", "update", "patch", "delete"):
             yield event
 
 
