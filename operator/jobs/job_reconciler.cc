@@ -72,7 +72,7 @@ Duration JobReconciler::collects(const CachedJob& job, const JobMemory& memory) 
 Task<ReconcileResult> JobReconciler::reconcile(std::string key) {
   PodCreations::Look look(creations_, key);
   // It is reconciled when its namespace has been read.
-  if (!caches_.has_read(namespace_of(key))) co_return ReconcileResult{};
+  if (!caches_.has_read(kube::namespace_of(key))) co_return ReconcileResult{};
   const JobPtr before = caches_.job(key);
   auto strangers = strangers_.release(key, before ? before->uid : "");
   const Status released = co_await strangers;
