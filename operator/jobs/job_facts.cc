@@ -9,6 +9,7 @@
 #include "operator/jobs/pod_index.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
+#include "reconciler/run/heartbeat.h"
 
 namespace holdfast::controller {
 namespace {
