@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/support")]
+sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support")]
 
 from chart import NAMESPACE, Helm  # noqa: E402
 from localcluster import Cluster  # noqa: E402

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/support")]
+sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support")]
 
 from holdfast import Jobs  # noqa: E402
 from invariants import violations  # noqa: E402
