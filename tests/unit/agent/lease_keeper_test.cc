@@ -2,6 +2,8 @@
 // seconds.
 #include "agent/base/lease_keeper.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 
 namespace holdfast::agent {
@@ -40,7 +42,8 @@ TEST_F(LeaseKeeperRule, TimesCountFromWhenTheRenewalWasSent) {
 }
 
 TEST_F(LeaseKeeperRule, AllIsDeadByFiveSixthsOfTheDuration) {
-  for (const seconds duration : {seconds(10), seconds(15), seconds(60), seconds(3600)}) {
+  for (const Duration duration :
+       std::array<Duration, 4>{seconds(10), seconds(15), kD, seconds(3600)}) {
     LeaseKeeper keeper(duration, random);
     keeper.acknowledged(at(seconds(0)));
     EXPECT_LT(keeper.terminate_at(), keeper.kill_at());
