@@ -9,6 +9,7 @@ RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-ins
 WORKDIR /source
 COPY CMakeLists.txt CMakePresets.json ./
 COPY core core
+COPY api api
 COPY client client
 COPY reconciler reconciler
 COPY lane lane

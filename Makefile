@@ -160,7 +160,7 @@ check-format: setup ## Say which C++ files are not formatted
 .PHONY: tidy
 tidy: setup ## Run clang-tidy over everything
 	@cmake --preset dev -B build/tidy -DCMAKE_UNITY_BUILD=OFF -DHOLDFAST_TESTS=OFF >/dev/null
-	@set -o pipefail; git ls-files 'core/*.cc' 'client/*.cc' 'reconciler/*.cc' 'lane/*.cc' 'operator/*.cc' 'agent/*.cc' 'plugin/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p build/tidy
+	@set -o pipefail; git ls-files 'core/*.cc' 'api/*.cc' 'client/*.cc' 'reconciler/*.cc' 'lane/*.cc' 'operator/*.cc' 'agent/*.cc' 'plugin/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p build/tidy
 
 .PHONY: generate
 generate: tools ## Make anew what is generated: CRDs, docs/api.md, charts/install.yaml, hack/rbac.yaml, gitops

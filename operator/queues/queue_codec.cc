@@ -1,7 +1,5 @@
 #include "operator/queues/queue_codec.h"
 
-#include <algorithm>
-
 #include "api/json_in.h"
 #include "api/json_out.h"
 #include "core/json.h"
@@ -13,50 +11,12 @@
 namespace holdfast::controller {
 namespace {
 
-using reconciler::kCountLimit;
-
-// The schema has these limits. A stored object may be older than it.
-std::optional<std::int64_t> limit_at(const JsonView& json, const char* key) {
-  const JsonView value = at(json, key);
-  if (!value.is_number_integer()) return std::nullopt;
-  return std::clamp<std::int64_t>(value.int_or(1), 1, kCountLimit);
-}
-
-reconciler::QueueSpec decode_queue_spec(const JsonView& json) {
-  reconciler::QueueSpec spec;
-  spec.concurrency = limit_at(json, "concurrency");
-  spec.concurrency_per_key = limit_at(json, "concurrencyPerKey");
-  spec.hold = bool_at(json, "hold");
-  const JsonView rate = at(json, "rate");
-  if (rate.is_object()) {
-    spec.rate.emplace();
-    spec.rate->jobs = limit_at(rate, "jobs").value_or(1);
-    spec.rate->period = std::chrono::seconds(
-        std::clamp<std::int64_t>(int_at(rate, "periodSeconds", 60), 1, 86'400));
-  }
-  return spec;
-}
-
 reconciler::QueueStatus decode_queue_status(const JsonView& json) {
-  reconciler::QueueStatus status;
-  status.holder = string_at(json, "holderIdentity");
-  status.running = int_at(json, "running");
-  status.waiting = int_at(json, "waiting");
-  status.oldest_since = time_at(json, "oldestWaitingSince");
-  for (const JsonView name : at(json, "head")) {
-    status.head.emplace_back(name.string_or(""));
-  }
-  for (const JsonView one : at(json, "admitting")) {
-    status.admitting.push_back({string_at(one, "uid"), int_at(one, "attempt")});
-  }
+  auto status = api::read<reconciler::QueueStatus>(json);
   const JsonView rate = at(json, "rate");
   if (const auto time = time_at(rate, "time")) {
-    status.tokens =
-        reconciler::Tokens{std::clamp<std::int64_t>(int_at(rate, "tokens"), 0, kCountLimit), *time};
-  }
-  status.observed_generation = int_at(json, "observedGeneration");
-  for (const JsonView condition : at(json, "conditions")) {
-    status.conditions.push_back(api::read<reconciler::Condition>(condition));
+    status.tokens = api::read<reconciler::Tokens>(rate);
+    status.tokens->time = *time;
   }
   return status;
 }
@@ -76,7 +36,7 @@ QueuePtr decode_queue(const JsonView& json) {
   auto queue = std::make_shared<CachedQueue>();
   if (!kube::decode_meta(json, *queue)) return nullptr;
   queue->generation = int_at(at(json, "metadata"), "generation");
-  queue->spec = decode_queue_spec(at(json, "spec"));
+  queue->spec = api::read<reconciler::QueueSpec>(at(json, "spec"));
   queue->spec.unknown = unknown_in_spec(KnownKind::kJobQueue, at(json, "spec"));
   queue->status = decode_queue_status(at(json, "status"));
   SharedTexts texts = decode_queue_texts(json);
@@ -90,22 +50,10 @@ SharedTexts decode_queue_texts(const JsonView& json) {
 }
 
 Json encode_queue_status(const reconciler::QueueStatus& status) {
-  Json json = {{"holderIdentity", status.holder},
-               {"running", status.running},
-               {"waiting", status.waiting},
-               {"observedGeneration", status.observed_generation}};
-  if (status.oldest_since) json["oldestWaitingSince"] = format_time(*status.oldest_since);
-  for (const std::string& name : status.head) json["head"].push_back(name);
-  for (const reconciler::Admission& one : status.admitting) {
-    json["admitting"].push_back({{"uid", one.uid}, {"attempt", one.attempt}});
-  }
-  if (status.tokens) {
-    json["rate"] = {{"tokens", status.tokens->count},
-                    {"time", format_time_micros(status.tokens->time)}};
-  }
-  for (const auto& condition : status.conditions) {
-    json["conditions"].push_back(api::write(condition));
-  }
+  Json json = api::write(status);
+  if (!status.tokens) return json;
+  json["rate"] = api::write(*status.tokens);
+  json["rate"]["time"] = format_time_micros(status.tokens->time);
   return json;
 }
 

@@ -1,15 +1,22 @@
-// A WorkerPool as the reconciler reads and writes it. Plain values; field names and meanings are as
-// in docs/api.md, rules as in docs/workers.md.
+// A WorkerPool (api/pool.h) under the names that the rules use, and the labels of what is made for
+// it.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
+#include "api/pool.h"
 #include "reconciler/types.h"
 
 namespace holdfast::reconciler {
+
+using api::kMaxIdleSeconds;
+using api::kMaxSlots;
+using api::kMaxStartSeconds;
+using api::kMaxStopSeconds;
+using api::kMaxWorkers;
+using api::kMinLeaseSeconds;
+using api::PoolSpec;
+using api::PoolStatus;
+using api::StartRecord;
+using api::WorkerCounts;
 
 inline constexpr const char* kPoolPlural = "workerpools";
 inline constexpr const char* kPoolKind = "WorkerPool";
@@ -18,61 +25,5 @@ inline constexpr const char* kPoolKind = "WorkerPool";
 inline constexpr const char* kWorkerPoolLabel = "holdfast.dev/worker-pool";
 // What the pod was made from: see worker_hash() (operator/pools/worker_pod.h).
 inline constexpr const char* kWorkerHashLabel = "holdfast.dev/worker-hash";
-
-// The limits of the CRD's schema.
-inline constexpr std::int64_t kMaxWorkers = 500;
-inline constexpr std::int64_t kMaxSlots = 16;
-inline constexpr std::int64_t kMinLeaseSeconds = 5;
-inline constexpr std::int64_t kMaxIdleSeconds = 2'147'483'647;
-inline constexpr std::int64_t kMaxStartSeconds = 31'536'000;
-inline constexpr std::int64_t kMaxStopSeconds = 3600;
-
-// Without the template, which is not needed to decide.
-struct PoolSpec {
-  std::int64_t min_workers = 1;
-  std::int64_t max_workers = 10;
-  std::int64_t slots = 1;  // slotsPerWorker, at most kMaxSlots
-  seconds idle{300};
-  seconds lease_duration{30};
-  seconds start_deadline{600};  // of a worker, from when its pod has a node
-  seconds stop_grace{30};       // of a command, between SIGTERM and SIGKILL
-  // As Job::unknown: such a pool gets no new worker, loses none to a rollout or to rest, and offers
-  // no slots.
-  std::string unknown = {};
-  bool operator==(const PoolSpec&) const = default;
-};
-
-// total = starting + busy + idle + draining. A worker that is cut off, or whose pod has ended,
-// counts nowhere.
-struct WorkerCounts {
-  std::int64_t total = 0;
-  std::int64_t busy = 0;      // live, with an attempt
-  std::int64_t idle = 0;      // live, without one
-  std::int64_t starting = 0;  // not live yet
-  std::int64_t draining = 0;  // get no further attempt: scale-in, rollout, a pod's deletion
-  bool operator==(const WorkerCounts&) const = default;
-};
-
-// The workers that failed to start.
-struct StartRecord {
-  std::int64_t failed = 0;   // in a row
-  std::optional<Time> next;  // no pod is created before
-  bool operator==(const StartRecord&) const = default;
-};
-
-struct PoolStatus {
-  std::int64_t observed_generation = 0;
-  WorkerCounts workers;
-  std::int64_t slots = 0;       // of busy and idle workers
-  std::int64_t busy_slots = 0;  // of those
-  std::int64_t waiting = 0;     // runs that wait for a slot
-  std::optional<Time> oldest_since;
-  std::string selector;  // of the workers' pods, for the scale subresource
-  std::string holder;    // who counts: a replica and its tenure; empty: nobody has yet
-  StartRecord starts;
-  std::string message;  // what the pool does now, for humans
-  std::vector<Condition> conditions;
-  bool operator==(const PoolStatus&) const = default;
-};
 
 }  // namespace holdfast::reconciler

@@ -9,6 +9,8 @@
 
 #include "api/json_in.h"
 #include "api/json_out.h"
+#include "api/pool.h"
+#include "api/queue.h"
 #include "api/spec.h"
 #include "api/status.h"
 #include "client/kube/yaml.h"
@@ -113,6 +115,16 @@ TEST(Fields, TheSpecOfAJobHasThoseOfItsCrd) {
 
 TEST(Fields, TheStatusOfAJobHasThoseOfItsCrd) {
   EXPECT_EQ(named<Status>(), fields_of("durablejobs", "status"));
+}
+
+TEST(Fields, AQueueHasThoseOfItsCrd) {
+  EXPECT_EQ(named<QueueSpec>(), fields_of("jobqueues", "spec"));
+  EXPECT_EQ(named<QueueStatus>(), fields_of("jobqueues", "status"));
+}
+
+TEST(Fields, AWorkerPoolHasThoseOfItsCrd) {
+  EXPECT_EQ(named<PoolSpec>(), fields_of("workerpools", "spec"));
+  EXPECT_EQ(named<PoolStatus>(), fields_of("workerpools", "status"));
 }
 
 // ---- A member that no visitor names.
