@@ -10,7 +10,7 @@
 #include "core/utf8.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 // The schema's limit for status.run().progress.
@@ -135,4 +135,4 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -19,7 +19,7 @@
 #include "reconciler/job/decide.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 
 struct CachedHeartbeat : kube::Object {
   reconciler::LeaseView lease;
@@ -44,4 +44,4 @@ HeartbeatPtr decode_heartbeat(const JsonView& json);
 std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
                            Time now);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

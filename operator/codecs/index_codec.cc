@@ -5,7 +5,7 @@
 
 #include "core/json_time.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 
 using reconciler::IndexSet;
 
@@ -61,4 +61,4 @@ IndexSet decode_ended_indexes(const std::string& text, std::int64_t limit) {
   return indexes;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -9,7 +9,7 @@
 #include "core/json_view.h"
 #include "reconciler/api.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 
 // A list of a spec, such as "1,3-5". None: it is no list of rising numbers and ranges below
 // `limit`, and no part of it counts. The API server cannot check all of a long text.
@@ -22,4 +22,4 @@ std::string unreadable_indexes(const JsonView& spec);
 // all does not count; the API server lets no such text pass.
 reconciler::IndexSet decode_ended_indexes(const std::string& text, std::int64_t limit);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -13,7 +13,7 @@
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 // The schema's limit of active, succeeded and failed.
@@ -321,4 +321,4 @@ std::string job_release_body(const reconciler::Job& job, const std::string& shar
   return body.dump();
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -11,7 +11,7 @@
 #include "core/json_fwd.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 
 // What is sent back to the API server as it came, as JSON texts.
 struct JobTexts {
@@ -80,4 +80,4 @@ std::string status_update_body(const reconciler::Job& job, const JobTexts& texts
 // version.
 std::string job_release_body(const reconciler::Job& job, const std::string& shared_metadata);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

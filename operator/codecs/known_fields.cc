@@ -15,7 +15,7 @@
 #include "core/json.h"
 #include "core/utf8.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
@@ -158,10 +158,10 @@ std::string key_of(std::string_view list, const Json& entry) {
 
 // What the codec takes a word for.
 std::string stand_in(std::string_view field, const JsonView& object) {
-  if (field == "outcome") return to_string(api::kUnknownOutcome);
+  if (field == "outcome") return membership::to_string(api::kUnknownOutcome);
   if (field == "phase" && at(object, "name").is_string())
-    return to_string(api::known_stage_phase(object));
-  if (field == "phase") return to_string(api::known_phase(object));
+    return membership::to_string(api::known_stage_phase(object));
+  if (field == "phase") return membership::to_string(api::known_phase(object));
   return "False";  // the status of a condition
 }
 
@@ -302,4 +302,4 @@ void put_back_unknown(const std::string& unknown, Json& status) {
   if (kept.ok()) put_back(*kept, status);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -11,7 +11,7 @@
 #include "core/json_fwd.h"
 #include "core/json_view.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 
 enum class KnownKind { kDurableJob, kJobQueue, kWorkerPool };
 
@@ -42,4 +42,4 @@ struct SharedTexts {
 // reason. A word that is not known returns where the operator has not changed what it takes it for.
 void put_back_unknown(const std::string& unknown, Json& status);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -8,7 +8,7 @@
 #include "core/json_time.h"
 #include "core/utf8.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 // Of an event that this version does not know. Those that it knows take a third of it at most.
@@ -56,4 +56,4 @@ void encode_outbox(const reconciler::Status& status, Json& json) {
   }
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -5,7 +5,7 @@
 #include "core/json_view.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 
 // The entries in the order of their numbers, up to `decoded.notifications`. A stored object may be
 // older than the schema: what is no event is left out. An event of a newer version is kept as it is
@@ -13,4 +13,4 @@ namespace holdfast::controller {
 void decode_outbox(const JsonView& status, reconciler::Status& decoded);
 void encode_outbox(const reconciler::Status& status, Json& json);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -9,7 +9,7 @@
 #include "core/utf8.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 using reconciler::ContainerView;
@@ -122,7 +122,7 @@ void decode_containers(const JsonView& json, PodView& pod) {
     for (ContainerView& view : pod.containers) view.sidecar = view.sidecar || view.name == name;
   }
   const JsonView spec = at(json, "spec");
-  const std::string worker = worker_name(at(spec, "containers"));
+  const std::string worker = pools::worker_name(at(spec, "containers"));
   for (const JsonView container : at(status, "containerStatuses")) {
     pod.containers.push_back(decode_container(container, false, pod.has_finalizer));
     pod.containers.back().worker = pod.containers.back().name == worker;
@@ -261,4 +261,4 @@ PodPtr decode_pod(const JsonView& json) {
   return cached;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -8,7 +8,7 @@
 #include "reconciler/job/decide.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 
 struct CachedPod : kube::Object {
   reconciler::PodView pod;
@@ -29,4 +29,4 @@ PodPtr decode_pod(const JsonView& json);
 // Its end is on record, or somebody else removed our finalizer.
 inline bool is_settled(const reconciler::PodView& pod) { return pod.ended() && !pod.has_finalizer; }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -1,6 +1,6 @@
 #include "operator/codecs/pod_protobuf.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 using kube::kObjectMeta;
@@ -52,4 +52,4 @@ const ProtobufMessage kPodProtobuf{{{1, "metadata", Type::kMessage, &kObjectMeta
                                     {2, "spec", Type::kMessage, &kSpec},
                                     {3, "status", Type::kMessage, &kStatus}}};
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

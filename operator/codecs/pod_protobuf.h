@@ -4,8 +4,8 @@
 
 #include "client/kube/protobuf.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 
 extern const kube::ProtobufMessage kPodProtobuf;
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

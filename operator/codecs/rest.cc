@@ -9,7 +9,7 @@
 #include "operator/codecs/pod_protobuf.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 // The reasons of losses of events, which must not be overwritten.
@@ -222,4 +222,4 @@ kube::Kind pod_kind() {
   return kind;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -9,7 +9,7 @@
 
 #include "client/kube/object.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 
 // decode_job() and decode_pod() for caches: the same object, packed if it is at rest.
 kube::ObjectPtr decode_cached_job(const JsonView& json);
@@ -19,4 +19,4 @@ kube::ObjectPtr decode_cached_pod(const JsonView& json);
 kube::Kind job_kind();
 kube::Kind pod_kind();
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

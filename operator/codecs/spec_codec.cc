@@ -6,7 +6,7 @@
 #include "operator/codecs/job_codec.h"
 #include "reconciler/run/slot.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 std::string first_container(const JsonView& json) {
@@ -80,4 +80,4 @@ std::vector<reconciler::Stage> stages_of(const api::JobSpec& spec) {
   return stages;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

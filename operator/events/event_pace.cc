@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::events {
 namespace {
 
 constexpr Duration kRefill = std::chrono::minutes(5);
@@ -93,4 +93,4 @@ bool EventPace::may_spend(SteadyTime now) {
   return true;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

@@ -16,7 +16,7 @@
 
 #include "core/time.h"
 
-namespace holdfast::controller {
+namespace holdfast::events {
 
 class EventPace {
  public:
@@ -64,4 +64,4 @@ class EventPace {
   static constexpr double kBurst = 25;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

@@ -1,6 +1,6 @@
 #include "operator/events/event_paces.h"
 
-namespace holdfast::controller {
+namespace holdfast::events {
 
 std::vector<EventPaces::Told> EventPaces::add(const ObjectReference& regarding,
                                               EventPace::Entry entry, SteadyTime now) {
@@ -70,4 +70,4 @@ void EventPaces::give_up(const ObjectReference& regarding, EventPace& pace,
   dropped_ += pace.take_dropped();
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

@@ -15,7 +15,7 @@
 #include "operator/events/events.h"
 #include "operator/events/lru_map.h"
 
-namespace holdfast::controller {
+namespace holdfast::events {
 
 class EventPaces {
  public:
@@ -53,4 +53,4 @@ class EventPaces {
   std::uint64_t dropped_ = 0;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

@@ -8,7 +8,7 @@
 #include "core/utf8.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::events {
 namespace {
 
 constexpr const char* kReportingController = "holdfast.dev/operator";
@@ -72,4 +72,4 @@ std::string event_json(const Series& series, const std::string& instance) {
   return event.dump();
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

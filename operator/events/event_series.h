@@ -11,7 +11,7 @@
 #include "operator/events/event_pace.h"
 #include "operator/events/events.h"
 
-namespace holdfast::controller {
+namespace holdfast::events {
 
 // The API's limits, in bytes.
 inline constexpr std::size_t kMaxNote = 1024;
@@ -40,4 +40,4 @@ std::string event_name(const Series& series);
 Json series_json(const Series& series);
 std::string event_json(const Series& series, const std::string& instance);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

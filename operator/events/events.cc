@@ -15,7 +15,7 @@
 #include "operator/events/lru_map.h"
 #include "operator/events/series_writer.h"
 
-namespace holdfast::controller {
+namespace holdfast::events {
 namespace {
 
 // Objects and series remembered; both of client-go's caches have 4096 entries.
@@ -47,7 +47,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
 
   EventPaces paces{kRemembered};
   LruMap<SeriesPtr> series{kRemembered};
-  FairLine<SeriesPtr> line{kMaxQueue};  // by namespace
+  controller::FairLine<SeriesPtr> line{kMaxQueue};  // by namespace
   int in_flight = 0;
   bool going_on = false;
   std::uint64_t dropped = 0;
@@ -93,7 +93,7 @@ void EventRecorder::State::go_on_soon() {
 void EventRecorder::State::go_on() {
   const SteadyTime now = loop.now();
   while (!stopped && in_flight < kMostInFlight) {
-    std::optional<FairLine<SeriesPtr>::Next> next = line.next(now);
+    std::optional<controller::FairLine<SeriesPtr>::Next> next = line.next(now);
     if (!next) break;
     if (finished && !is_end(*next->one)) {
       next->one->queued = false;
@@ -268,4 +268,4 @@ void EventRecorder::State::stop() {
   }
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

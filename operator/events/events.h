@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 
-namespace holdfast::controller {
+namespace holdfast::events {
 
 struct ObjectReference {
   std::string api_version = "holdfast.dev/v1alpha1";
@@ -55,4 +55,4 @@ class EventRecorder : public EventSink {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::events {
 
 template <class Value>
 class LruMap {
@@ -47,4 +47,4 @@ class LruMap {
   std::unordered_map<std::string, typename Entries::iterator> index_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

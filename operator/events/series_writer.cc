@@ -4,7 +4,7 @@
 
 #include "core/json.h"
 
-namespace holdfast::controller {
+namespace holdfast::events {
 namespace {
 
 constexpr const char* kGroupPath = "/apis/events.k8s.io/v1";
@@ -63,4 +63,4 @@ Task<Status> SeriesWriter::patch(SeriesPtr one, std::string path) {
   co_return Unit{};
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

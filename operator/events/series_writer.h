@@ -10,7 +10,7 @@
 #include "core/task.h"
 #include "operator/events/event_series.h"
 
-namespace holdfast::controller {
+namespace holdfast::events {
 
 class SeriesWriter {
  public:
@@ -28,4 +28,4 @@ class SeriesWriter {
   const std::string instance_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

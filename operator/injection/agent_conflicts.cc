@@ -6,7 +6,7 @@
 #include "core/json.h"
 #include "core/utf8.h"
 
-namespace holdfast::controller {
+namespace holdfast::injection {
 namespace {
 
 constexpr std::size_t kMaxRefusal = 1024;
@@ -101,4 +101,4 @@ Status check_agent_conflicts(const AgentUser& user, const Json& spec) {
   return containers.is_array() && !containers.empty() ? check_worker(user, containers[0]) : Unit{};
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::injection

@@ -7,7 +7,7 @@
 #include "core/json_fwd.h"
 #include "core/result.h"
 
-namespace holdfast::controller {
+namespace holdfast::injection {
 
 // The name of the init container and of the volume that it fills.
 inline constexpr const char* kAgentName = "holdfast-agent";
@@ -27,4 +27,4 @@ inline constexpr AgentUser kHeartbeatUser{"spec.heartbeat",
 // Checks a pod's spec before the agent is added. An error says what to change.
 Status check_agent_conflicts(const AgentUser& user, const Json& spec);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::injection

@@ -5,7 +5,7 @@
 
 #include "core/agent_protocol.h"
 
-namespace holdfast::controller {
+namespace holdfast::injection {
 namespace {
 
 constexpr int kTokenSeconds = 3600;  // the kubelet renews it at four fifths
@@ -128,4 +128,4 @@ Status add_agent(const AgentPart& agent, Json& spec) {
   return Unit{};
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::injection

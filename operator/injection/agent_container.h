@@ -9,7 +9,7 @@
 #include "core/result.h"
 #include "operator/injection/agent_conflicts.h"
 
-namespace holdfast::controller {
+namespace holdfast::injection {
 
 // An environment variable, as in a container's `env`.
 Json variable(const char* name, const std::string& value);
@@ -30,4 +30,4 @@ struct AgentPart {
 // change.
 Status add_agent(const AgentPart& agent, Json& spec);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::injection

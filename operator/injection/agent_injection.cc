@@ -8,7 +8,7 @@
 #include "operator/codecs/heartbeat_codec.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::injection {
 namespace {
 
 // The exit codes for which a Defer rule is the first that matches. Of a rule with NotIn the agent
@@ -47,7 +47,7 @@ Json settings(const reconciler::Job& job, const reconciler::CreatePod& pod,
     list.push_back(variable(name, value));
   };
   add("HOLDFAST_LEASE_NAMESPACE", job.namespace_);
-  add("HOLDFAST_LEASE_NAME", lease_name(job, pod.run));
+  add("HOLDFAST_LEASE_NAME", codecs::lease_name(job, pod.run));
   add("HOLDFAST_LEASE_DURATION_SECONDS", std::to_string(heartbeat.lease_duration.count()));
   if (heartbeat.progress_deadline) {
     add("HOLDFAST_PROGRESS_DEADLINE_SECONDS", std::to_string(heartbeat.progress_deadline->count()));
@@ -80,4 +80,4 @@ Status inject_agent(const reconciler::Job& job, const reconciler::CreatePod& pod
   return add_agent(agent, spec);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::injection

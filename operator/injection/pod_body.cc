@@ -8,7 +8,7 @@
 #include "operator/injection/agent_injection.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::injection {
 namespace {
 
 // batch/v1's label and annotation of the pods of an Indexed job.
@@ -174,4 +174,4 @@ std::string bare_template_body(const std::string& pod_body) {
   return body.dump();
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::injection

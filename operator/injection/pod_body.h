@@ -8,7 +8,7 @@
 #include "reconciler/job/decide.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::injection {
 
 // The body of the POST of an attempt's pod. It is the template with our labels, owner reference and
 // finalizer. Every container starts its environment with the HOLDFAST_ variables, so that the
@@ -27,4 +27,4 @@ Json finalizers_of(const Json& template_metadata);
 // no webhooks for pods.
 std::string bare_template_body(const std::string& pod_body);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::injection

@@ -8,18 +8,18 @@
 #include "operator/codecs/job_codec.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class Courier {
  public:
   virtual ~Courier() = default;
   // The targets of the job and of its outbox, and what became of the deliveries so far.
-  virtual reconciler::NotifyView of(const CachedJob& job) const = 0;
+  virtual reconciler::NotifyView of(const codecs::CachedJob& job) const = 0;
   // This replica holds the job, and this is its outbox on record: delivers what is in it, and drops
   // what is not any more. The job is queued when a delivery changes what of() says.
-  virtual void deliver(const CachedJob& job) = 0;
+  virtual void deliver(const codecs::CachedJob& job) = 0;
   // The job is gone, or another replica's. `key` is namespace/name.
   virtual void forget(const std::string& key) = 0;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

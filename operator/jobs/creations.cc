@@ -7,7 +7,7 @@
 
 #include "client/controller/fair_share.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 struct Creations::State : std::enable_shared_from_this<State> {
   State(Loop& the_loop, int each, std::function<void(const std::string&)> on_turn)
@@ -20,7 +20,7 @@ struct Creations::State : std::enable_shared_from_this<State> {
   bool give_turn(const std::string& tenant);
 
   Loop& loop;
-  FairShare share;  // slots that are held or promised
+  controller::FairShare share;  // slots that are held or promised
   const std::function<void(const std::string&)> turn;
   struct Entry {
     std::string key;
@@ -97,7 +97,7 @@ bool Creations::State::give_turn(const std::string& tenant) {
 }
 
 void Creations::State::add(Entry entry) {
-  const std::string tenant = tenant_of(entry.key);
+  const std::string tenant = controller::tenant_of(entry.key);
   const auto [found, added] = waiting.try_emplace(tenant);
   if (added) {
     tenants.push_back(tenant);
@@ -118,13 +118,13 @@ Creations::~Creations() { stop(nullptr); }
 
 bool Creations::admits(const std::string& key) const {
   if (state_->promised.count(key) != 0) return true;
-  const std::string tenant = tenant_of(key);
+  const std::string tenant = controller::tenant_of(key);
   return !state_->stopped && state_->waiting.count(tenant) == 0 && state_->share.admits(tenant);
 }
 
 Creations::Slot Creations::take(const std::string& key) {
   const auto promised = state_->promised.find(key);
-  if (promised == state_->promised.end()) return state_->begin(tenant_of(key));
+  if (promised == state_->promised.end()) return state_->begin(controller::tenant_of(key));
   Slot slot = std::move(promised->second);
   state_->promised.erase(promised);
   return slot;
@@ -164,7 +164,7 @@ std::optional<reconciler::TurnWait> Creations::waits(const std::string& key) con
   if (since == state_->waits.end()) return std::nullopt;
   const SteadyTime now = state_->loop.now();
   return reconciler::TurnWait{now - since->second,
-                              now - state_->waiting.at(tenant_of(key)).last_turn};
+                              now - state_->waiting.at(controller::tenant_of(key)).last_turn};
 }
 
 bool Creations::has_turn(const std::string& key) const { return state_->promised.count(key) != 0; }
@@ -194,4 +194,4 @@ void Creations::stop(std::function<void()> on_idle) {
   });
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

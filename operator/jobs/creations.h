@@ -25,7 +25,7 @@
 #include "core/loop.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class Creations {
  public:
@@ -62,4 +62,4 @@ class Creations {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

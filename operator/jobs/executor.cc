@@ -14,10 +14,10 @@
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
-Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
-                   Telemetry& telemetry, EventSink& events, std::string agent_image)
+Executor::Executor(Loop& loop, kube::Client& client, const membership::Ownership& ownership,
+                   Telemetry& telemetry, events::EventSink& events, std::string agent_image)
     : loop_(loop),
       client_(client),
       ownership_(ownership),
@@ -27,7 +27,8 @@ Executor::Executor(Loop& loop, kube::Client& client, const Ownership& ownership,
       leases_(loop, client, ownership, events),
       lanes_(kLanes) {}
 
-void Executor::check_claim(const Ownership::Claim& claim, const CachedJob& job) const {
+void Executor::check_claim(const membership::Ownership::Claim& claim,
+                           const codecs::CachedJob& job) const {
   invariant(ownership_.covers(claim, reconciler::shard_key(job.job)),
             "a claim is used for a job of its shard alone");
 }
@@ -102,7 +103,8 @@ Task<Result<WriteOutcome>> Executor::perform(const reconciler::Write& write,
   co_return done;
 }
 
-Task<Result<WriteOutcome>> Executor::create_pod(const CachedJob& job, Ownership::Claim claim,
+Task<Result<WriteOutcome>> Executor::create_pod(const codecs::CachedJob& job,
+                                                membership::Ownership::Claim claim,
                                                 const reconciler::CreatePod& write,
                                                 JobMemory& memory, Log log) {
   check_claim(claim, job);
@@ -112,7 +114,8 @@ Task<Result<WriteOutcome>> Executor::create_pod(const CachedJob& job, Ownership:
   co_return co_await task;
 }
 
-Task<Result<WriteOutcome>> Executor::give_up_pod(const CachedJob& job, Ownership::Claim claim,
+Task<Result<WriteOutcome>> Executor::give_up_pod(const codecs::CachedJob& job,
+                                                 membership::Ownership::Claim claim,
                                                  const reconciler::CreatePod& write,
                                                  JobMemory& memory, Log log) {
   co_return creator_.give_up(write, {job, claim, memory, log});
@@ -135,7 +138,8 @@ Task<void> Executor::perform(Chain chain, const WriteSetting& setting,
   }
 }
 
-Task<Result<WriteOutcome>> Executor::perform(const CachedJob& job, Ownership::Claim claim,
+Task<Result<WriteOutcome>> Executor::perform(const codecs::CachedJob& job,
+                                             membership::Ownership::Claim claim,
                                              const reconciler::Decision& decision,
                                              JobMemory& memory, Log log,
                                              BeginCreation begin_creation) {
@@ -194,4 +198,4 @@ Task<bool> Executor::namespace_goes(std::string namespace_) {
       answer.error().message.find("being terminated") != std::string::npos;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

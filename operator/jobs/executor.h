@@ -23,26 +23,27 @@
 #include "operator/jobs/executor_setting.h"
 #include "reconciler/job/decide.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class Executor {
  public:
-  Executor(Loop& loop, kube::Client& client, const Ownership& ownership, Telemetry& telemetry,
-           EventSink& events, std::string agent_image);
+  Executor(Loop& loop, kube::Client& client, const membership::Ownership& ownership,
+           Telemetry& telemetry, events::EventSink& events, std::string agent_image);
 
   using Outcome = WriteOutcome;
   // The caller keeps `memory` and `job` alive. `begin_creation` runs create_pod() in the
   // background.
   using BeginCreation = std::function<void(const reconciler::CreatePod& write)>;
-  Task<Result<Outcome>> perform(const CachedJob& job, Ownership::Claim claim,
+  Task<Result<Outcome>> perform(const codecs::CachedJob& job, membership::Ownership::Claim claim,
                                 const reconciler::Decision& decision, JobMemory& memory, Log log,
                                 BeginCreation begin_creation);
 
   // decide_again: the memory has a refusal, which must be recorded.
-  Task<Result<Outcome>> create_pod(const CachedJob& job, Ownership::Claim claim,
+  Task<Result<Outcome>> create_pod(const codecs::CachedJob& job, membership::Ownership::Claim claim,
                                    const reconciler::CreatePod& write, JobMemory& memory, Log log);
   // The creation was cancelled before its turn came.
-  Task<Result<Outcome>> give_up_pod(const CachedJob& job, Ownership::Claim claim,
+  Task<Result<Outcome>> give_up_pod(const codecs::CachedJob& job,
+                                    membership::Ownership::Claim claim,
                                     const reconciler::CreatePod& write, JobMemory& memory, Log log);
 
   // The attempt's pod exists. The answer to its creation said so, or the watch before the answer.
@@ -53,13 +54,14 @@ class Executor {
 
   // Removes our finalizer from a pod. It is no error if the pod is gone or replaced.
   Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
-                           Ownership::Claim claim, JobMemory* memory) {
+                           membership::Ownership::Claim claim, JobMemory* memory) {
     return pods_.release(std::move(namespace_), std::move(name), std::move(uid), claim, memory);
   }
 
   // Gives a pod the labels that name its job. Likewise.
   Task<Status> relabel_pod(std::string namespace_, std::string name, std::string uid,
-                           std::string job_name, std::string job_uid, Ownership::Claim claim) {
+                           std::string job_name, std::string job_uid,
+                           membership::Ownership::Claim claim) {
     return pods_.relabel(std::move(namespace_), std::move(name), std::move(uid),
                          std::move(job_name), std::move(job_uid), claim);
   }
@@ -69,7 +71,7 @@ class Executor {
 
   // What the requests for runs of one job share with those of other namespaces: see Lanes. Live
   // looks use it too.
-  FairShare& lanes() { return lanes_; }
+  controller::FairShare& lanes() { return lanes_; }
 
  private:
   // The writes of one run, in their order.
@@ -86,16 +88,16 @@ class Executor {
   // One overload for each kind of write; a missing overload does not compile.
   Task<Result<Outcome>> send(const reconciler::Write& write, const WriteSetting& setting,
                              const BeginCreation& begin_creation);
-  void check_claim(const Ownership::Claim& claim, const CachedJob& job) const;
+  void check_claim(const membership::Ownership::Claim& claim, const codecs::CachedJob& job) const;
 
   Loop& loop_;
   kube::Client& client_;
-  const Ownership& ownership_;
+  const membership::Ownership& ownership_;
   JobWriter job_;
   PodCreator creator_;
   PodWriter pods_;
   LeaseWriter leases_;
-  FairShare lanes_;
+  controller::FairShare lanes_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -8,7 +8,7 @@
 #include "operator/jobs/writes.h"
 #include "reconciler/run/running.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 using reconciler::CreationRefusal;
 using reconciler::kCreationLimit;
@@ -26,7 +26,7 @@ void PodCreator::pod_created(std::int64_t attempt, const JsonView& pod, JobMemor
   known.refusals = {};
   const JsonView meta = at(pod, "metadata");
   pod_exists(string_at(meta, "namespace"), attempt, string_at(meta, "uid"), memory);
-  raise(known.requests.created_version, pod);
+  controller::raise(known.requests.created_version, pod);
   known.requests.created_at = loop_.now();
 }
 
@@ -56,7 +56,7 @@ WriteOutcome PodCreator::refuse(const reconciler::CreatePod& write, CreationRefu
 
 Task<Result<WriteOutcome>> PodCreator::create(const reconciler::CreatePod& write,
                                               const WriteSetting& setting) {
-  const CachedJob& job = setting.job;
+  const codecs::CachedJob& job = setting.job;
   if (job.job.spec.heartbeat && agent_image_.empty()) {
     co_return refuse(
         write, CreationRefusal::Kind::kRefused,
@@ -66,7 +66,7 @@ Task<Result<WriteOutcome>> PodCreator::create(const reconciler::CreatePod& write
         setting);
   }
   auto read = shared_texts(client_, setting, options_for(write.attempt, setting.memory));
-  const Result<std::shared_ptr<const JobTexts>> current = co_await read;
+  const Result<std::shared_ptr<const codecs::JobTexts>> current = co_await read;
   if (!current) {
     const Error& error = current.error();
     if (error.code == ErrorCode::kCancelled) co_return give_up(write, setting);
@@ -74,8 +74,9 @@ Task<Result<WriteOutcome>> PodCreator::create(const reconciler::CreatePod& write
     if (error.code == ErrorCode::kConflict) co_return error;
     co_return refuse(write, CreationRefusal::Kind::kRefused, error, setting);
   }
-  const Result<std::string> body = pod_body(job.job, (*current)->pod_template, write, agent_image_,
-                                            ownership_.shard_label(setting.claim.shard));
+  const Result<std::string> body =
+      injection::pod_body(job.job, (*current)->pod_template, write, agent_image_,
+                          ownership_.shard_label(setting.claim.shard));
   if (!body) {
     co_return refuse(write, CreationRefusal::Kind::kTemplateInvalid, body.error(), setting);
   }
@@ -128,7 +129,7 @@ Task<CreationRefusal::Kind> PodCreator::refusal_kind(Error error, std::string bo
   if (!reconciler::puts_template_in_doubt(error)) co_return CreationRefusal::Kind::kRefused;
   auto post = client_.post(
       kube::collection_path("/api/v1", "podtemplates", setting.job.namespace_) + "?dryRun=All",
-      bare_template_body(body), ownership_.in_time());
+      injection::bare_template_body(body), ownership_.in_time());
   const Result<JsonDocument> answer = co_await post;
   co_return !answer && reconciler::confirms_doubt(answer.error())
       ? CreationRefusal::Kind::kTemplateInvalid
@@ -137,7 +138,7 @@ Task<CreationRefusal::Kind> PodCreator::refusal_kind(Error error, std::string bo
 
 Task<Result<WriteOutcome>> PodCreator::on_name_taken(const reconciler::CreatePod& write,
                                                      const WriteSetting& setting) {
-  const CachedJob& job = setting.job;
+  const codecs::CachedJob& job = setting.job;
   auto get = client_.get(pod_path(job.namespace_, write.name));
   const Result<JsonDocument> answer = co_await get;
   if (!answer) {
@@ -145,7 +146,7 @@ Task<Result<WriteOutcome>> PodCreator::on_name_taken(const reconciler::CreatePod
     co_return refuse(write, CreationRefusal::Kind::kRefused, answer.error(), setting);
   }
   // Created before, but the answer was lost: the pod has the mark of this intent.
-  const auto pod = decode_pod(*answer);
+  const auto pod = codecs::decode_pod(*answer);
   AttemptMemory& known = setting.memory.attempts[write.attempt];
   const bool is_the_same = pod && pod->owner_uid == job.uid && pod->pod.intent == write.intent &&
                            !known.is_stranger(pod->uid);
@@ -162,4 +163,4 @@ Task<Result<WriteOutcome>> PodCreator::on_name_taken(const reconciler::CreatePod
       setting);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

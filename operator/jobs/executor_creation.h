@@ -16,12 +16,12 @@
 #include "operator/jobs/telemetry.h"
 #include "reconciler/job/decide.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class PodCreator {
  public:
-  PodCreator(Loop& loop, kube::Client& client, const Ownership& ownership, Telemetry& telemetry,
-             EventSink& events, std::string agent_image)
+  PodCreator(Loop& loop, kube::Client& client, const membership::Ownership& ownership,
+             Telemetry& telemetry, events::EventSink& events, std::string agent_image)
       : loop_(loop),
         client_(client),
         ownership_(ownership),
@@ -52,10 +52,10 @@ class PodCreator {
 
   Loop& loop_;
   kube::Client& client_;
-  const Ownership& ownership_;
+  const membership::Ownership& ownership_;
   Telemetry& telemetry_;
-  EventSink& events_;
+  events::EventSink& events_;
   const std::string agent_image_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -6,7 +6,7 @@
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 Task<Result<WriteOutcome>> JobWriter::write(const reconciler::WriteStatus& write,
                                             const WriteSetting& setting) {
@@ -15,9 +15,9 @@ Task<Result<WriteOutcome>> JobWriter::write(const reconciler::WriteStatus& write
     const bool is_new = run.open() && run.attempt > setting.job.job.status.attempt;
     if (is_new) setting.memory.attempts[run.attempt].add_intent(run.start_time);
   }
-  const CachedJob& job = setting.job;
+  const codecs::CachedJob& job = setting.job;
   auto read = job_texts(client_, setting, TextsNeeded::kMetadata, ownership_.in_time());
-  const Result<JobTexts> current = co_await read;
+  const Result<codecs::JobTexts> current = co_await read;
   if (!current) co_return current.error();
   // The cache has a part of a finished job's status: the rest must be of the version that was
   // decided on.
@@ -28,14 +28,14 @@ Task<Result<WriteOutcome>> JobWriter::write(const reconciler::WriteStatus& write
   auto put = client_.put(
       kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_, job.name,
                         "status"),
-      finished
-          ? status_update_body(*finished, *current, finished_status(finished->status, write.status))
-          : status_update_body(job.job, *current, write.status),
+      finished ? codecs::status_update_body(*finished, *current,
+                                            codecs::finished_status(finished->status, write.status))
+               : codecs::status_update_body(job.job, *current, write.status),
       ownership_.in_time(needs_template(write, job) ? kube::CallOptions() : for_its_version()));
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
-  if (needs_template(write, job)) keep_texts(decode_texts(*answer), write, setting.memory);
-  raise(setting.memory.own.job, *answer);
+  if (needs_template(write, job)) keep_texts(codecs::decode_texts(*answer), write, setting.memory);
+  controller::raise(setting.memory.own.job, *answer);
   setting.memory.last_write = loop_.now();
   ++setting.memory.status_writes;
   report(write, setting);
@@ -45,25 +45,25 @@ Task<Result<WriteOutcome>> JobWriter::write(const reconciler::WriteStatus& write
 }
 
 Task<Result<WriteOutcome>> JobWriter::release(const WriteSetting& setting) {
-  const CachedJob& job = setting.job;
+  const codecs::CachedJob& job = setting.job;
   auto read = job_texts(client_, setting, TextsNeeded::kMetadata, ownership_.in_time());
-  const Result<JobTexts> current = co_await read;
+  const Result<codecs::JobTexts> current = co_await read;
   if (!current) co_return current.error();
   auto patch = client_.patch(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
                                                job.namespace_, job.name),
-                             job_release_body(job.job, current->metadata),
+                             codecs::job_release_body(job.job, current->metadata),
                              ownership_.in_time(for_its_version("application/merge-patch+json")));
   const Result<JsonDocument> answer = co_await patch;
-  if (answer) raise(setting.memory.own.job, *answer);
+  if (answer) controller::raise(setting.memory.own.job, *answer);
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   co_return WriteOutcome{};
 }
 
 Task<Result<WriteOutcome>> JobWriter::remove(const WriteSetting& setting) {
-  const CachedJob& job = setting.job;
+  const codecs::CachedJob& job = setting.job;
   auto del = client_.del(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
                                            job.namespace_, job.name),
-                         preconditions(job.uid, job.version), ownership_.in_time());
+                         controller::preconditions(job.uid, job.version), ownership_.in_time());
   const Result<JsonDocument> answer = co_await del;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   co_return WriteOutcome{};
@@ -74,9 +74,10 @@ void JobWriter::report(const reconciler::WriteStatus& write, const WriteSetting&
   const reconciler::Status& before = job.status;
   const reconciler::Status& after = write.status;
   if (before.phase != after.phase || before.attempt != after.attempt) {
-    Log::Fields fields = {{"from", to_string(before.phase)}, {"to", to_string(after.phase)}};
+    Log::Fields fields = {{"from", membership::to_string(before.phase)},
+                          {"to", membership::to_string(after.phase)}};
     if (!write.ended.empty() && write.ended.back().outcome) {
-      fields.emplace_back("outcome", to_string(*write.ended.back().outcome));
+      fields.emplace_back("outcome", membership::to_string(*write.ended.back().outcome));
       fields.emplace_back("reason", after.history.back().reason.text());
     }
     if (after.attempt != before.attempt) {
@@ -90,14 +91,14 @@ void JobWriter::report(const reconciler::WriteStatus& write, const WriteSetting&
     telemetry_.job_started(job.namespace_, *after.start_time - job.created);
   }
   if (is_terminal(after.phase) && !is_terminal(before.phase)) {
-    telemetry_.job_ended(job.namespace_, to_string(after.phase),
+    telemetry_.job_ended(job.namespace_, membership::to_string(after.phase),
                          has_begun && after.completion_time
                              ? std::optional<Duration>(*after.completion_time - *after.start_time)
                              : std::nullopt);
   }
   for (const reconciler::StageEnded& ended : write.stages_ended) {
     const reconciler::StageStatus& stage = after.stages[ended.place];
-    telemetry_.stage_ended(to_string(ended.phase),
+    telemetry_.stage_ended(membership::to_string(ended.phase),
                            stage.start_time && stage.completion_time
                                ? std::optional<Duration>(*stage.completion_time - *stage.start_time)
                                : std::nullopt);
@@ -109,7 +110,8 @@ void JobWriter::report(const reconciler::WriteStatus& write, const WriteSetting&
 void JobWriter::report_end(const reconciler::Ended& ended, const reconciler::Status& after,
                            const WriteSetting& setting) {
   const reconciler::Job& job = setting.job.job;
-  if (ended.outcome) telemetry_.attempt_ended(job.namespace_, to_string(*ended.outcome));
+  if (ended.outcome)
+    telemetry_.attempt_ended(job.namespace_, membership::to_string(*ended.outcome));
   if (ended.orphan_class == reconciler::OrphanClass::kNone) return;
   // The recovery ends with the next attempt's pod, if that attempt is recorded by this write.
   const auto run = std::find_if(after.runs.begin(), after.runs.end(),
@@ -123,4 +125,4 @@ void JobWriter::report_end(const reconciler::Ended& ended, const reconciler::Sta
   next.trouble_began = loop_.now() - ended.trouble_for;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

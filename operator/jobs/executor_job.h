@@ -11,12 +11,12 @@
 #include "operator/jobs/telemetry.h"
 #include "reconciler/job/decide.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class JobWriter {
  public:
-  JobWriter(Loop& loop, kube::Client& client, const Ownership& ownership, Telemetry& telemetry,
-            EventSink& events)
+  JobWriter(Loop& loop, kube::Client& client, const membership::Ownership& ownership,
+            Telemetry& telemetry, events::EventSink& events)
       : loop_(loop),
         client_(client),
         ownership_(ownership),
@@ -35,9 +35,9 @@ class JobWriter {
 
   Loop& loop_;
   kube::Client& client_;
-  const Ownership& ownership_;
+  const membership::Ownership& ownership_;
   Telemetry& telemetry_;
-  EventSink& events_;
+  events::EventSink& events_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -10,7 +10,7 @@
 #include "operator/membership/lease_codec.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 // Rights do not change often.
@@ -49,13 +49,14 @@ Task<Result<WriteOutcome>> LeaseWriter::write(const reconciler::WriteLease& writ
 // A run that is over needs no Lease any more.
 Task<Result<WriteOutcome>> LeaseWriter::remove(const reconciler::DeleteLease& write,
                                                const WriteSetting& setting) {
-  const CachedJob& job = setting.job;
+  const codecs::CachedJob& job = setting.job;
   if (loop_.now() < setting.memory.leases_stay_until) co_return WriteOutcome{};
-  auto del = client_.del(kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural,
-                                           job.namespace_, name_of_lease_over(job.job, write.run)),
-                         preconditions(write.uid, write.version), ownership_.in_time());
+  auto del =
+      client_.del(kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_,
+                                    codecs::name_of_lease_over(job.job, write.run)),
+                  controller::preconditions(write.uid, write.version), ownership_.in_time());
   const Result<JsonDocument> answer = co_await del;
-  if (answer) raise(setting.memory.own.lease, *answer);
+  if (answer) controller::raise(setting.memory.own.lease, *answer);
   if (answer || answer.error().code == ErrorCode::kNotFound) co_return WriteOutcome{};
   if (!reconciler::lease_is_refused(answer.error().code)) co_return answer.error();
   // The Lease goes with its job at the latest.
@@ -64,19 +65,20 @@ Task<Result<WriteOutcome>> LeaseWriter::remove(const reconciler::DeleteLease& wr
 }
 
 Task<Status> LeaseWriter::send(const reconciler::WriteLease& write, const WriteSetting& setting) {
-  const CachedJob& job = setting.job;
-  const std::string body = heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()));
+  const codecs::CachedJob& job = setting.job;
+  const std::string body =
+      codecs::heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()));
   const std::string path =
       write.uid.empty()
           ? kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_)
           : kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_,
-                              lease_name(job.job, write));
+                              codecs::lease_name(job.job, write));
   const kube::CallOptions options = ownership_.in_time(for_its_version());
   auto call =
       write.uid.empty() ? client_.post(path, body, options) : client_.put(path, body, options);
   const Result<JsonDocument> answer = co_await call;
   if (answer) {
-    raise(setting.memory.own.lease, *answer);
+    controller::raise(setting.memory.own.lease, *answer);
     setting.log.info(
         write.holder.empty() ? "the job's Lease was taken" : "the job's Lease was granted",
         {{"holder", write.holder}, {"lease_attempt", std::to_string(write.attempt)}});
@@ -92,17 +94,17 @@ Task<Status> LeaseWriter::send(const reconciler::WriteLease& write, const WriteS
 // The cache does not show the Lease: it is new, or somebody removed its label.
 Task<Status> LeaseWriter::on_exists(const reconciler::WriteLease& write,
                                     const WriteSetting& setting) {
-  const CachedJob& job = setting.job;
+  const codecs::CachedJob& job = setting.job;
   JobMemory& memory = setting.memory;
   const std::string path = kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural,
-                                             job.namespace_, lease_name(job.job, write));
+                                             job.namespace_, codecs::lease_name(job.job, write));
   auto get = client_.get(path);
   const Result<JsonDocument> answer = co_await get;
   if (!answer) co_return answer.error();
   kube::Object meta;
   if (!kube::decode_meta(*answer, meta) || meta.owner_uid != job.uid) {
-    const std::string message =
-        "a Lease that is not the job's is called " + lease_name(job.job, write) + "; delete it";
+    const std::string message = "a Lease that is not the job's is called " +
+                                codecs::lease_name(job.job, write) + "; delete it";
     co_return make_error(ErrorCode::kForbidden, message);
   }
   memory.own.lease = std::max(memory.own.lease, meta.version);
@@ -119,13 +121,13 @@ Task<Status> LeaseWriter::on_exists(const reconciler::WriteLease& write,
   if (string_at(annotations, reconciler::kStageLabel) == again.stage) {
     again.checkpoint = string_at(annotations, kCheckpointAnnotation);
   }
-  auto put =
-      client_.put(path, heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())),
-                  ownership_.in_time());
+  auto put = client_.put(
+      path, codecs::heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())),
+      ownership_.in_time());
   const Result<JsonDocument> labelled = co_await put;
   if (!labelled) co_return labelled.error();
-  raise(memory.own.lease, *labelled);
+  controller::raise(memory.own.lease, *labelled);
   co_return Unit{};
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

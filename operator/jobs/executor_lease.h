@@ -9,11 +9,12 @@
 #include "operator/jobs/executor_setting.h"
 #include "reconciler/job/decide.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class LeaseWriter {
  public:
-  LeaseWriter(Loop& loop, kube::Client& client, const Ownership& ownership, EventSink& events)
+  LeaseWriter(Loop& loop, kube::Client& client, const membership::Ownership& ownership,
+              events::EventSink& events)
       : loop_(loop), client_(client), ownership_(ownership), events_(events) {}
 
   Task<Result<WriteOutcome>> write(const reconciler::WriteLease& write,
@@ -27,8 +28,8 @@ class LeaseWriter {
 
   Loop& loop_;
   kube::Client& client_;
-  const Ownership& ownership_;
-  EventSink& events_;
+  const membership::Ownership& ownership_;
+  events::EventSink& events_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

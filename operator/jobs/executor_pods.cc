@@ -7,7 +7,7 @@
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 // A refused deletion is tried again after this time. A job with many runs decides ten times a
@@ -38,10 +38,10 @@ Task<Status> PodWriter::delete_pod(const reconciler::DeletePod& write,
   if (stays != memory.deletions.stay_until.end() && loop_.now() < stays->second) co_return Unit{};
   const SteadyTime began = loop_.now();
   auto del = writer_.del(setting.claim, pod_path(setting.job.namespace_, write.name),
-                         preconditions(write.uid, write.version));
+                         controller::preconditions(write.uid, write.version));
   const Result<JsonDocument> answer = co_await del;
   const bool is_gone = !answer && answer.error().code == ErrorCode::kNotFound;
-  if (answer) raise(memory.own.pod, *answer);
+  if (answer) controller::raise(memory.own.pod, *answer);
   if (answer || is_gone) {
     memory.deletions.failing_since.erase(write.name);
     memory.deletions.troubles.erase(write.name);
@@ -102,7 +102,7 @@ Task<Result<WriteOutcome>> PodWriter::release(const reconciler::ReleasePod& writ
 }
 
 Task<Status> PodWriter::release(std::string namespace_, std::string name, std::string uid,
-                                Ownership::Claim claim, JobMemory* memory) {
+                                membership::Ownership::Claim claim, JobMemory* memory) {
   // A strategic merge patch removes one value from the list and keeps all others. The UID in it is
   // a precondition.
   Json body = {{"metadata",
@@ -115,7 +115,7 @@ Task<Status> PodWriter::release(std::string namespace_, std::string name, std::s
                              for_its_version("application/strategic-merge-patch+json"));
   const Result<JsonDocument> answer = co_await patch;
   if (answer) {
-    if (memory) raise(memory->own.pod, *answer);
+    if (memory) controller::raise(memory->own.pod, *answer);
     co_return Unit{};
   }
   const ErrorCode code = answer.error().code;
@@ -126,7 +126,7 @@ Task<Status> PodWriter::release(std::string namespace_, std::string name, std::s
 
 Task<Result<WriteOutcome>> PodWriter::relabel(const reconciler::RelabelPod& write,
                                               const WriteSetting& setting) {
-  const CachedJob& job = setting.job;
+  const codecs::CachedJob& job = setting.job;
   const Json body = {{"metadata",
                       {{"uid", write.uid},
                        {"labels",
@@ -141,12 +141,13 @@ Task<Result<WriteOutcome>> PodWriter::relabel(const reconciler::RelabelPod& writ
     if (met_another_object(answer.error())) co_return WriteOutcome{};
     co_return answer.error();
   }
-  raise(setting.memory.own.pod, *answer);
+  controller::raise(setting.memory.own.pod, *answer);
   co_return WriteOutcome{};
 }
 
 Task<Status> PodWriter::relabel(std::string namespace_, std::string name, std::string uid,
-                                std::string job_name, std::string job_uid, Ownership::Claim claim) {
+                                std::string job_name, std::string job_uid,
+                                membership::Ownership::Claim claim) {
   const Json body = {
       {"metadata",
        {{"uid", uid},
@@ -160,4 +161,4 @@ Task<Status> PodWriter::relabel(std::string namespace_, std::string name, std::s
   co_return answer.error();
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

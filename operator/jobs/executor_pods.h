@@ -10,11 +10,12 @@
 #include "operator/jobs/executor_setting.h"
 #include "reconciler/job/decide.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class PodWriter {
  public:
-  PodWriter(Loop& loop, kube::Client& client, const Ownership& ownership, EventSink& events)
+  PodWriter(Loop& loop, kube::Client& client, const membership::Ownership& ownership,
+            events::EventSink& events)
       : loop_(loop),
         client_(client),
         ownership_(ownership),
@@ -29,13 +30,14 @@ class PodWriter {
                                      const WriteSetting& setting);
   // Removes our finalizer from a pod. It is no error if the pod is gone or replaced.
   Task<Status> release(std::string namespace_, std::string name, std::string uid,
-                       Ownership::Claim claim, JobMemory* memory);
+                       membership::Ownership::Claim claim, JobMemory* memory);
 
   Task<Result<WriteOutcome>> relabel(const reconciler::RelabelPod& write,
                                      const WriteSetting& setting);
   // Gives a pod the labels that name its job. Likewise.
   Task<Status> relabel(std::string namespace_, std::string name, std::string uid,
-                       std::string job_name, std::string job_uid, Ownership::Claim claim);
+                       std::string job_name, std::string job_uid,
+                       membership::Ownership::Claim claim);
 
  private:
   Task<Status> delete_pod(const reconciler::DeletePod& write, const WriteSetting& setting);
@@ -43,9 +45,9 @@ class PodWriter {
 
   Loop& loop_;
   kube::Client& client_;
-  const Ownership& ownership_;
-  Writer writer_;
-  EventSink& events_;
+  const membership::Ownership& ownership_;
+  controller::Writer writer_;
+  events::EventSink& events_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

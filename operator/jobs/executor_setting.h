@@ -9,11 +9,11 @@
 #include "operator/jobs/job_memory.h"
 #include "operator/membership/ownership.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 struct WriteSetting {
-  const CachedJob& job;
-  const Ownership::Claim& claim;
+  const codecs::CachedJob& job;
+  const membership::Ownership::Claim& claim;
   JobMemory& memory;
   const Log& log;
 };
@@ -25,4 +25,4 @@ struct WriteOutcome {
   std::optional<Error> later{};
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -2,7 +2,7 @@
 
 #include "client/kube/percent_encode.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 Task<bool> is_of_gone_namespace(kube::Client& client, Error error, std::string namespace_) {
   if (namespace_.empty() || error.code != ErrorCode::kForbidden) co_return false;
@@ -11,4 +11,4 @@ Task<bool> is_of_gone_namespace(kube::Client& client, Error error, std::string n
   co_return !found && found.error().code == ErrorCode::kNotFound;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -8,10 +8,10 @@
 #include "core/result.h"
 #include "core/task.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 // True: `error`, of a request in this namespace (empty: in all), came because it is gone. The
 // client must outlive the task.
 Task<bool> is_of_gone_namespace(kube::Client& client, Error error, std::string namespace_);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -4,10 +4,10 @@
 
 #include "operator/jobs/pod_index.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 HeldShards::HeldShards(Loop& loop, const kube::Client& client, const JobCaches& caches,
-                       const Membership& membership, JobMemories& memories, Look look)
+                       const membership::Membership& membership, JobMemories& memories, Look look)
     : loop_(loop),
       client_(client),
       caches_(caches),
@@ -45,19 +45,19 @@ void HeldShards::look_at_shards(const std::set<int>& shards, const std::string& 
 }
 
 void HeldShards::look_at_all(const IsMeant& is_meant) {
-  caches_.jobs().for_each([&](const JobPtr& job) {
+  caches_.jobs().for_each([&](const codecs::JobPtr& job) {
     if (!is_meant(job->namespace_, caches_.shard_of(*job))) return;
     inherit(*job);
     look_(job->key());
   });
-  caches_.pods().for_each([&](const PodPtr& pod) {
+  caches_.pods().for_each([&](const codecs::PodPtr& pod) {
     if (!is_meant(pod->namespace_, caches_.shard_of(*pod))) return;
     if (const std::string key = look_key(*pod); !key.empty()) look_(key);
   });
 }
 
 // Its attempts may be another replica's, whose requests for their pods may still be applied.
-void HeldShards::inherit(const CachedJob& job) {
+void HeldShards::inherit(const codecs::CachedJob& job) {
   for (const reconciler::Run& run : job.job.status.runs) {
     if (run.open()) memories_.remember(job)->attempts[run.attempt].inherited = true;
   }
@@ -68,7 +68,7 @@ void HeldShards::inherit(const CachedJob& job) {
   }
 }
 
-Moment HeldShards::moment_of(const CachedJob& job) const {
+Moment HeldShards::moment_of(const codecs::CachedJob& job) const {
   Moment moment;
   moment.steady = loop_.now();
   moment.now = client_.server_clock().now(moment.steady);
@@ -78,4 +78,4 @@ Moment HeldShards::moment_of(const CachedJob& job) const {
   return moment;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

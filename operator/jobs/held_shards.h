@@ -14,14 +14,14 @@
 #include "operator/jobs/job_facts.h"
 #include "operator/jobs/job_memories.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class HeldShards {
  public:
   // `look` gets the keys of jobs to look at: see look_key().
   using Look = std::function<void(const std::string& key)>;
   HeldShards(Loop& loop, const kube::Client& client, const JobCaches& caches,
-             const Membership& membership, JobMemories& memories, Look look);
+             const membership::Membership& membership, JobMemories& memories, Look look);
 
   // Was gained, or kept. Many come together: their jobs are looked at in one go.
   void gained(int shard);
@@ -31,22 +31,22 @@ class HeldShards {
   // The pods of these shards in this watched namespace were read; "" means all.
   void look_at_shards(const std::set<int>& shards, const std::string& watched);
 
-  Moment moment_of(const CachedJob& job) const;
+  Moment moment_of(const codecs::CachedJob& job) const;
 
  private:
   using IsMeant = std::function<bool(const std::string& namespace_, int shard)>;
   void look_at_gained();
   void look_at_all(const IsMeant& is_meant);
-  void inherit(const CachedJob& job);
+  void inherit(const codecs::CachedJob& job);
 
   Loop& loop_;
   const kube::Client& client_;
   const JobCaches& caches_;
-  const Membership& membership_;
+  const membership::Membership& membership_;
   JobMemories& memories_;
   const Look look_;
   std::set<int> gained_;                 // whose jobs must still be looked at
   std::map<int, SteadyTime> gained_at_;  // of those that are held
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -3,11 +3,12 @@
 #include "operator/jobs/pod_index.h"
 #include "reconciler/shards.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
-JobCaches::JobCaches(cache::View<CachedJob> jobs, cache::View<CachedPod> pods,
-                     HeartbeatMonitor& heartbeats, const Membership& membership,
-                     const NamespaceReadings& readings, const PodShards& pod_shards)
+JobCaches::JobCaches(cache::View<codecs::CachedJob> jobs, cache::View<codecs::CachedPod> pods,
+                     observe::HeartbeatMonitor& heartbeats,
+                     const membership::Membership& membership,
+                     const observe::NamespaceReadings& readings, const PodShards& pod_shards)
     : jobs_(jobs),
       pods_(pods),
       heartbeats_(heartbeats),
@@ -17,28 +18,28 @@ JobCaches::JobCaches(cache::View<CachedJob> jobs, cache::View<CachedPod> pods,
   add_pod_indexes(pods_->store());
 }
 
-JobPtr JobCaches::job_of(const CachedPod& pod) const {
-  const JobPtr job = jobs_.get(job_key(pod));
+codecs::JobPtr JobCaches::job_of(const codecs::CachedPod& pod) const {
+  const codecs::JobPtr job = jobs_.get(job_key(pod));
   return job && job->uid == pod.job_uid() ? job : nullptr;
 }
 
-JobPtr JobCaches::job_of(const CachedHeartbeat& lease) const {
-  const JobPtr job = jobs_.get(lease.namespace_ + "/" + lease.job_name);
+codecs::JobPtr JobCaches::job_of(const codecs::CachedHeartbeat& lease) const {
+  const codecs::JobPtr job = jobs_.get(lease.namespace_ + "/" + lease.job_name);
   return job && job->uid == lease.owner_uid ? job : nullptr;
 }
 
-void JobCaches::own_pods_lag(const CachedJob& job, int pods) const {
+void JobCaches::own_pods_lag(const codecs::CachedJob& job, int pods) const {
   for (int pod = 0; pod < pods; ++pod) {
     pods_->watch_lags(job.namespace_, {{"job", job.key()}, {"seen", "our own pod"}});
   }
 }
 
-int JobCaches::shard_of(const CachedPod& pod) const {
+int JobCaches::shard_of(const codecs::CachedPod& pod) const {
   return membership_.shard_of_pod(pod.pod.shard_label, pod.job_uid());
 }
 
-int JobCaches::shard_of(const CachedJob& job) const {
+int JobCaches::shard_of(const codecs::CachedJob& job) const {
   return membership_.shard_of(reconciler::shard_key(job.job));
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

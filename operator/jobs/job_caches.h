@@ -12,35 +12,35 @@
 #include "operator/observe/heartbeat_monitor.h"
 #include "operator/observe/namespace_readings.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class JobCaches {
  public:
   // `jobs` and `pods` are of job_kind() and pod_kind(). Adds the indexes of pods (pod_index.h).
-  JobCaches(cache::View<CachedJob> jobs, cache::View<CachedPod> pods, HeartbeatMonitor& heartbeats,
-            const Membership& membership, const NamespaceReadings& readings,
-            const PodShards& pod_shards);
+  JobCaches(cache::View<codecs::CachedJob> jobs, cache::View<codecs::CachedPod> pods,
+            observe::HeartbeatMonitor& heartbeats, const membership::Membership& membership,
+            const observe::NamespaceReadings& readings, const PodShards& pod_shards);
 
-  const cache::View<CachedJob>& jobs() const { return jobs_; }
-  const cache::View<CachedPod>& pods() const { return pods_; }
-  HeartbeatMonitor& heartbeats() const { return heartbeats_; }
+  const cache::View<codecs::CachedJob>& jobs() const { return jobs_; }
+  const cache::View<codecs::CachedPod>& pods() const { return pods_; }
+  observe::HeartbeatMonitor& heartbeats() const { return heartbeats_; }
 
   // Null: the cache does not have it.
-  JobPtr job(const std::string& key) const { return jobs_.get(key); }
-  PodPtr pod(const std::string& namespace_, const std::string& name) const {
+  codecs::JobPtr job(const std::string& key) const { return jobs_.get(key); }
+  codecs::PodPtr pod(const std::string& namespace_, const std::string& name) const {
     return pods_.get(namespace_ + "/" + name);
   }
   // The job that the pod or the Lease names by name and UID.
-  JobPtr job_of(const CachedPod& pod) const;
-  JobPtr job_of(const CachedHeartbeat& lease) const;
+  codecs::JobPtr job_of(const codecs::CachedPod& pod) const;
+  codecs::JobPtr job_of(const codecs::CachedHeartbeat& lease) const;
 
   // So many pods that we created have not been shown for too long: their watch lags.
-  void own_pods_lag(const CachedJob& job, int pods) const;
+  void own_pods_lag(const codecs::CachedJob& job, int pods) const;
 
-  int shard_of(const CachedPod& pod) const;
-  int shard_of(const CachedJob& job) const;
+  int shard_of(const codecs::CachedPod& pod) const;
+  int shard_of(const codecs::CachedJob& job) const;
   // This replica has the job's shard, even if it will be handed over.
-  bool holds_shard_of(const CachedJob& job) const { return holds_shard(shard_of(job)); }
+  bool holds_shard_of(const codecs::CachedJob& job) const { return holds_shard(shard_of(job)); }
   bool holds_shard(int shard) const { return membership_.holds_shard(shard); }
 
   // Before that, nothing is done about the namespace's jobs, or the jobs of the shard there.
@@ -50,12 +50,12 @@ class JobCaches {
   }
 
  private:
-  const cache::View<CachedJob> jobs_;
-  const cache::View<CachedPod> pods_;
-  HeartbeatMonitor& heartbeats_;
-  const Membership& membership_;
-  const NamespaceReadings& readings_;
+  const cache::View<codecs::CachedJob> jobs_;
+  const cache::View<codecs::CachedPod> pods_;
+  observe::HeartbeatMonitor& heartbeats_;
+  const membership::Membership& membership_;
+  const observe::NamespaceReadings& readings_;
   const PodShards& pod_shards_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -4,7 +4,7 @@
 
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 void JobCensus::put(const std::string& uid, int shard, const std::string& namespace_,
                     const reconciler::Status& status) {
@@ -47,7 +47,7 @@ std::map<std::string, JobCensus::Phases> JobCensus::by_namespace(const Held& hel
     if (!held(shard)) continue;
     for (const auto& [namespace_, phases] : all.namespaces) {
       Phases& sum = namespaces[namespace_];
-      for (const auto& [phase, count] : phases) sum[to_string(phase)] += count;
+      for (const auto& [phase, count] : phases) sum[membership::to_string(phase)] += count;
     }
   }
   return namespaces;
@@ -62,4 +62,4 @@ std::optional<Time> JobCensus::first_deadline(const Held& held) const {
   return first;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -14,7 +14,7 @@
 #include "core/time.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class JobCensus {
  public:
@@ -54,4 +54,4 @@ class JobCensus {
   std::map<int, Shard> shards_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

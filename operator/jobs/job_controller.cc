@@ -5,10 +5,10 @@
 
 #include "reconciler/run/heartbeat.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 JobController::JobController(const Dependencies& dependencies, const Config& config,
-                             ReconcilePool::Metrics metrics)
+                             controller::ReconcilePool::Metrics metrics)
     : loop_(dependencies.loop),
       client_(dependencies.client),
       caches_(dependencies.jobs, dependencies.pods, dependencies.heartbeats,
@@ -22,7 +22,7 @@ JobController::JobController(const Dependencies& dependencies, const Config& con
           [this](const JobMemories::Ptr& memory) { creations_.drop(memory); }),
       creations_(creation_dependencies(dependencies.membership), config.pool.workers),
       shards_(loop_, client_, caches_, dependencies.membership, memories_,
-              [this](const std::string& key) { queue().add(key, Priority::kLow); }),
+              [this](const std::string& key) { queue().add(key, controller::Priority::kLow); }),
       reconciler_(
           {loop_, client_, dependencies.random, dependencies.log, caches_, dependencies.membership,
            dependencies.nodes, silences_, shards_, neighbours_, executor_, memories_, creations_},
@@ -45,37 +45,38 @@ JobController::JobController(const Dependencies& dependencies, const Config& con
 // The release of a kept shard may call back into this controller, so release them all first.
 JobController::~JobController() { memories_.release_shards(); }
 
-PodCreations::Dependencies JobController::creation_dependencies(Membership& membership) {
+PodCreations::Dependencies JobController::creation_dependencies(
+    membership::Membership& membership) {
   return {loop_,
           client_,
           caches_,
           membership,
           executor_,
           memories_,
-          [this](const std::string& key) { queue().add(key, Priority::kStart); },
+          [this](const std::string& key) { queue().add(key, controller::Priority::kStart); },
           [this](const std::string& key) { queue().add(key); },
           [this] { stop_.on_creations(); }};
 }
 
-StrayPods::Dependencies JobController::stray_dependencies(const Log& log,
-                                                          const Membership& membership) {
-  return {
-      loop_,
-      client_,
-      log,
-      [&membership](int shard) { return membership.claim_shard(shard); },
-      [this](const std::string& namespace_, const std::string& name) {
-        return caches_.pod(namespace_, name) != nullptr;
-      },
-      [this](std::string namespace_, std::string name, std::string uid, Ownership::Claim claim) {
-        return executor_.release_pod(std::move(namespace_), std::move(name), std::move(uid), claim,
-                                     nullptr);
-      },
-      [this](std::string namespace_, std::string name, std::string uid, std::string job_name,
-             std::string job_uid, Ownership::Claim claim) {
-        return executor_.relabel_pod(std::move(namespace_), std::move(name), std::move(uid),
-                                     std::move(job_name), std::move(job_uid), claim);
-      }};
+StrayPods::Dependencies JobController::stray_dependencies(
+    const Log& log, const membership::Membership& membership) {
+  return {loop_,
+          client_,
+          log,
+          [&membership](int shard) { return membership.claim_shard(shard); },
+          [this](const std::string& namespace_, const std::string& name) {
+            return caches_.pod(namespace_, name) != nullptr;
+          },
+          [this](std::string namespace_, std::string name, std::string uid,
+                 membership::Ownership::Claim claim) {
+            return executor_.release_pod(std::move(namespace_), std::move(name), std::move(uid),
+                                         claim, nullptr);
+          },
+          [this](std::string namespace_, std::string name, std::string uid, std::string job_name,
+                 std::string job_uid, membership::Ownership::Claim claim) {
+            return executor_.relabel_pod(std::move(namespace_), std::move(name), std::move(uid),
+                                         std::move(job_name), std::move(job_uid), claim);
+          }};
 }
 
 void JobController::begin() {
@@ -100,10 +101,10 @@ void JobController::lost(int shard) {
   creations_.lost(shard);
 }
 
-bool JobController::is_worked_on(const CachedHeartbeat& lease) const {
-  const JobPtr job = caches_.job_of(lease);
+bool JobController::is_worked_on(const codecs::CachedHeartbeat& lease) const {
+  const codecs::JobPtr job = caches_.job_of(lease);
   if (!job) return false;
-  const PodPtr pod = caches_.pod(lease.namespace_, pod_name_of(lease.lease.holder));
+  const codecs::PodPtr pod = caches_.pod(lease.namespace_, pod_name_of(lease.lease.holder));
   return reconciler::is_worked_on(lease.lease, job->job.status, pod ? &pod->pod : nullptr);
 }
 
@@ -122,4 +123,4 @@ Duration JobController::oldest_overdue() const {
   return std::max(Duration::zero(), now - kReconcileBound - *first);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -39,9 +39,9 @@
 #include "operator/observe/namespace_readings.h"
 #include "operator/observe/node_monitor.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
-class JobController : public Controller {
+class JobController : public controller::Controller {
  public:
   struct Dependencies {
     Loop& loop;
@@ -49,26 +49,26 @@ class JobController : public Controller {
     Random& random;
     Log log;
     Telemetry& telemetry;
-    EventSink& events;
+    events::EventSink& events;
     // Shared with other controllers. `jobs` and `pods` are of job_kind() and pod_kind().
-    cache::View<CachedJob> jobs;
-    cache::View<CachedPod> pods;
-    NodeMonitor& nodes;
-    HeartbeatMonitor& heartbeats;
-    WindowKeeper& windows;
-    Membership& membership;
-    const NamespaceReadings& readings;
+    cache::View<codecs::CachedJob> jobs;
+    cache::View<codecs::CachedPod> pods;
+    observe::NodeMonitor& nodes;
+    observe::HeartbeatMonitor& heartbeats;
+    observe::WindowKeeper& windows;
+    membership::Membership& membership;
+    const observe::NamespaceReadings& readings;
     const PodShards& pod_shards;
     JobNeighbours neighbours;
   };
   struct Config {
-    ReconcilePool::Config pool;
+    controller::ReconcilePool::Config pool;
     std::string agent_image;  // for jobs with `heartbeat`; empty: they wait for it
     Duration resync = std::chrono::minutes(30);
     std::vector<std::string> namespaces;  // that are watched; empty: all
   };
   JobController(const Dependencies& dependencies, const Config& config,
-                ReconcilePool::Metrics metrics = {});
+                controller::ReconcilePool::Metrics metrics = {});
   ~JobController() override;
 
   // The caches are synced: it works on the jobs of this replica's shards from now on.
@@ -90,15 +90,15 @@ class JobController : public Controller {
     shards_.look_at_shards(shards, watched);
   }
   // The pod has left the cache, but is not deleted.
-  void drop_pod(const CachedPod& pod) { silences_.gone(pod); }
+  void drop_pod(const codecs::CachedPod& pod) { silences_.gone(pod); }
   // A cache has advanced. Call it after time_travelled(), if both are due.
   void on_progress() override { memories_.on_progress(); }
   // The API server's data was set back: the versions of our own writes no longer count.
   void time_travelled() override { memories_.time_travelled(); }
   // A known worker should renew the Lease.
-  bool is_worked_on(const CachedHeartbeat& lease) const;
+  bool is_worked_on(const codecs::CachedHeartbeat& lease) const;
 
-  WorkQueue& queue() { return pool_.queue(); }
+  controller::WorkQueue& queue() { return pool_.queue(); }
   // The jobs in the shards held here, by namespace and phase. The sum over all replicas is the
   // total.
   std::map<std::string, JobCensus::Phases> jobs_by_namespace() const;
@@ -107,8 +107,9 @@ class JobController : public Controller {
   Duration oldest_overdue() const;
 
  private:
-  PodCreations::Dependencies creation_dependencies(Membership& membership);
-  StrayPods::Dependencies stray_dependencies(const Log& log, const Membership& membership);
+  PodCreations::Dependencies creation_dependencies(membership::Membership& membership);
+  StrayPods::Dependencies stray_dependencies(const Log& log,
+                                             const membership::Membership& membership);
 
   Loop& loop_;
   kube::Client& client_;
@@ -121,10 +122,10 @@ class JobController : public Controller {
   PodCreations creations_;
   HeldShards shards_;
   JobReconciler reconciler_;
-  ReconcilePool pool_;
+  controller::ReconcilePool pool_;
   StrayPods strays_;
   JobTriggers triggers_;
   JobStop stop_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

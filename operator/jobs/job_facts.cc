@@ -11,7 +11,7 @@
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 // After this time the watch lags that does not show a pod that we have created.
@@ -20,20 +20,20 @@ constexpr std::chrono::seconds kOwnPodTimeout{5};
 }  // namespace
 
 std::vector<reconciler::PodView> pods_to_judge(
-    const CachedJob& job, const std::vector<PodPtr>& indexed,
-    const std::function<PodPtr(const std::string& name)>& find, const LiveRuns& live) {
+    const codecs::CachedJob& job, const std::vector<codecs::PodPtr>& indexed,
+    const std::function<codecs::PodPtr(const std::string& name)>& find, const LiveRuns& live) {
   std::unordered_set<std::string_view> looked;
   for (const auto& [index, run] : live) looked.insert(run.pod_name);
   std::vector<reconciler::PodView> pods;
   std::unordered_set<std::string> taken;
-  const auto add = [&](const CachedPod& pod) {
+  const auto add = [&](const codecs::CachedPod& pod) {
     if (!pod.names(job.uid) || looked.count(pod.name) != 0) return;
     if (taken.insert(pod.name).second) pods.push_back(pod.pod);
   };
-  for (const PodPtr& pod : indexed) add(*pod);
+  for (const codecs::PodPtr& pod : indexed) add(*pod);
   for (const reconciler::Run& run : job.job.status.runs) {
     if (!run.open() || taken.count(run.pod_name) != 0) continue;
-    const PodPtr pod = find(run.pod_name);
+    const codecs::PodPtr pod = find(run.pod_name);
     if (pod && job_key(*pod) == job.key()) add(*pod);
   }
   for (const auto& [index, run] : live) {
@@ -46,9 +46,9 @@ std::vector<reconciler::PodView> pods_to_judge(
   return pods;
 }
 
-void learn_highest_attempt(const CachedJob& job, const std::vector<PodPtr>& pods,
+void learn_highest_attempt(const codecs::CachedJob& job, const std::vector<codecs::PodPtr>& pods,
                            JobMemory& memory) {
-  for (const PodPtr& pod : pods) {
+  for (const codecs::PodPtr& pod : pods) {
     if (pod->owner_uid != job.uid) continue;
     memory.remember_highest(job.job.status,
                             reconciler::attempt_in_name(job.name, job.uid, pod->name));
@@ -67,9 +67,10 @@ namespace {
 
 // Of this process's own requests. A pod that was created is expected until the watch shows it: it
 // is not gone.
-std::optional<reconciler::OpenCreation> own_creation(const CachedJob& job, std::int64_t number,
-                                                     AttemptMemory& attempt, bool is_there,
-                                                     const Moment& moment, int& overdue) {
+std::optional<reconciler::OpenCreation> own_creation(const codecs::CachedJob& job,
+                                                     std::int64_t number, AttemptMemory& attempt,
+                                                     bool is_there, const Moment& moment,
+                                                     int& overdue) {
   const SteadyTime steady = moment.steady;
   const bool is_unseen = attempt.requests.created_version > moment.shown;
   // While the pod is there, no other of its name can be made.
@@ -108,7 +109,7 @@ std::optional<reconciler::OpenCreation> own_creation(const CachedJob& job, std::
 
 // Of an attempt that this process did not record alone, another one may have sent requests, until
 // this one took the shard over.
-OpenCreations open_creations(const CachedJob& job, JobMemory& memory,
+OpenCreations open_creations(const codecs::CachedJob& job, JobMemory& memory,
                              const std::vector<reconciler::PodView>& pods, const Moment& moment) {
   // One that is being deleted is soon gone, and leaves its name free.
   std::unordered_set<std::string_view> there;
@@ -135,7 +136,7 @@ OpenCreations open_creations(const CachedJob& job, JobMemory& memory,
   return result;
 }
 
-void observe_memory(const CachedJob& job, const reconciler::Run& run, bool is_read,
+void observe_memory(const codecs::CachedJob& job, const reconciler::Run& run, bool is_read,
                     JobMemory& memory, reconciler::RunObserved& observed) {
   // The Leases of its worker say what is known of it.
   observed.confirmed = run.at_worker() || is_read;
@@ -174,13 +175,14 @@ std::optional<reconciler::LeaseRefusal> lease_refusal(const JobMemory& memory, s
       std::max(Duration::zero(), known->second.lease_retry_at - moment.steady)};
 }
 
-PodPtr granted_pod(const std::string& granted, PodPtr pod) {
+codecs::PodPtr granted_pod(const std::string& granted, codecs::PodPtr pod) {
   return pod && reconciler::holder_identity(pod->pod) == granted ? pod : nullptr;
 }
 
-std::optional<std::int64_t> run_of_lease_over(const CachedJob& job, const CachedHeartbeat& lease) {
+std::optional<std::int64_t> run_of_lease_over(const codecs::CachedJob& job,
+                                              const codecs::CachedHeartbeat& lease) {
   if (lease.owner_uid != job.uid) return std::nullopt;
-  auto run = run_in_lease_name(job.uid, lease.name);
+  auto run = codecs::run_in_lease_name(job.uid, lease.name);
   const reconciler::Spec& spec = job.job.spec;
   if (!run && lease.name == reconciler::heartbeat_lease_name(job.uid)) {
     const bool is_used = spec.heartbeat && !spec.many_runs();
@@ -196,4 +198,4 @@ std::optional<std::int64_t> run_of_lease_over(const CachedJob& job, const Cached
   return begun ? std::nullopt : run;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -16,7 +16,7 @@
 #include "reconciler/run/creations.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 // When a job is looked at, and how much this process knows by then.
 struct Moment {
@@ -30,11 +30,11 @@ struct Moment {
 // those with the job's key, in any order. `find`: by name, in the cache. Where a pod was read live,
 // the read counts, not the cache.
 std::vector<reconciler::PodView> pods_to_judge(
-    const CachedJob& job, const std::vector<PodPtr>& indexed,
-    const std::function<PodPtr(const std::string& name)>& find, const LiveRuns& live);
+    const codecs::CachedJob& job, const std::vector<codecs::PodPtr>& indexed,
+    const std::function<codecs::PodPtr(const std::string& name)>& find, const LiveRuns& live);
 
 // The pods' names show attempts that the status may not know.
-void learn_highest_attempt(const CachedJob& job, const std::vector<PodPtr>& pods,
+void learn_highest_attempt(const codecs::CachedJob& job, const std::vector<codecs::PodPtr>& pods,
                            JobMemory& memory);
 
 // How long a request for the attempt's pod that another process may have sent can still be applied.
@@ -47,11 +47,11 @@ struct OpenCreations {
   // How many pods that we created the watch should have shown long ago.
   int overdue = 0;
 };
-OpenCreations open_creations(const CachedJob& job, JobMemory& memory,
+OpenCreations open_creations(const codecs::CachedJob& job, JobMemory& memory,
                              const std::vector<reconciler::PodView>& pods, const Moment& moment);
 
 // What the memory knows of this run. `is_read`: its pod was read live for this view.
-void observe_memory(const CachedJob& job, const reconciler::Run& run, bool is_read,
+void observe_memory(const codecs::CachedJob& job, const reconciler::Run& run, bool is_read,
                     JobMemory& memory, reconciler::RunObserved& observed);
 // The open run has no pod.
 void observe_no_pod(const reconciler::Run& run, AttemptMemory& attempt, const Moment& moment,
@@ -62,12 +62,13 @@ std::optional<reconciler::LeaseRefusal> lease_refusal(const JobMemory& memory, s
 
 // The pod of the holder to which a Lease was granted last. Null if `pod`, which has the name in
 // `granted`, is another one, or null.
-PodPtr granted_pod(const std::string& granted, PodPtr pod);
+codecs::PodPtr granted_pod(const std::string& granted, codecs::PodPtr pod);
 inline std::string pod_name_of(const std::string& granted) {
   return granted.substr(0, granted.find('/'));
 }
 // The run to which this Lease belonged: it is none of the Leases that the job uses now
 // (reconciler::LeaseOver). None: the job uses it, or it is not the job's.
-std::optional<std::int64_t> run_of_lease_over(const CachedJob& job, const CachedHeartbeat& lease);
+std::optional<std::int64_t> run_of_lease_over(const codecs::CachedJob& job,
+                                              const codecs::CachedHeartbeat& lease);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -5,7 +5,7 @@
 
 #include "operator/jobs/pod_index.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 // An intent that was sent may still be applied, or may not show yet.
@@ -28,7 +28,7 @@ bool has_unseen_pod(const JobMemory& memory, std::uint64_t shown) {
 
 }  // namespace
 
-JobMemories::JobMemories(Loop& loop, const JobCaches& caches, OwnWrites::Wake wake,
+JobMemories::JobMemories(Loop& loop, const JobCaches& caches, controller::OwnWrites::Wake wake,
                          std::function<void(const Ptr& memory)> dropped)
     : loop_(loop),
       caches_(caches),
@@ -47,7 +47,7 @@ void JobMemories::release_shards() {
   }
 }
 
-JobMemories::Ptr JobMemories::remember(const CachedJob& job) {
+JobMemories::Ptr JobMemories::remember(const codecs::CachedJob& job) {
   Ptr& memory = memories_[job.key()];
   if (!memory || memory->uid != job.uid) {
     if (memory) dropped_(memory);
@@ -62,7 +62,7 @@ JobMemories::Ptr JobMemories::find(const std::string& key) const {
   return found == memories_.end() ? nullptr : found->second;
 }
 
-JobMemories::Ptr JobMemories::find(const CachedJob& job) const {
+JobMemories::Ptr JobMemories::find(const codecs::CachedJob& job) const {
   const Ptr memory = find(job.key());
   return memory && memory->uid == job.uid ? memory : nullptr;
 }
@@ -70,7 +70,7 @@ JobMemories::Ptr JobMemories::find(const CachedJob& job) const {
 void JobMemories::forget(const std::string& key) {
   const Ptr memory = find(key);
   if (!memory || lags(namespace_of(key), *memory)) return;
-  const JobPtr job = caches_.job(key);
+  const codecs::JobPtr job = caches_.job(key);
   const bool is_same = job && job->uid == memory->uid;
   const bool is_intent = is_same && has_open_intent(*memory, job->job.status);
   const bool awaits_pod =
@@ -116,4 +116,4 @@ void JobMemories::time_travelled() {
   }
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -11,21 +11,21 @@
 #include "operator/jobs/job_caches.h"
 #include "operator/jobs/job_memory.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class JobMemories {
  public:
   using Ptr = std::shared_ptr<JobMemory>;
   // `wake` gets the key of a waiting job once the caches show our own writes. `dropped` gets each
   // memory that is dropped; its ended creations are forgotten.
-  JobMemories(Loop& loop, const JobCaches& caches, OwnWrites::Wake wake,
+  JobMemories(Loop& loop, const JobCaches& caches, controller::OwnWrites::Wake wake,
               std::function<void(const Ptr& memory)> dropped);
 
   // An empty one, if nothing is remembered of the job with this UID.
-  Ptr remember(const CachedJob& job);
+  Ptr remember(const codecs::CachedJob& job);
   // Null: nothing is remembered. For a job: of the same UID.
   Ptr find(const std::string& key) const;
-  Ptr find(const CachedJob& job) const;
+  Ptr find(const codecs::CachedJob& job) const;
 
   // The job is at rest, or belongs to another replica. It is remembered until the caches show our
   // own writes. An intent of ours also stays, because it is still ours if the shard comes back
@@ -57,7 +57,7 @@ class JobMemories {
   const JobCaches& caches_;
   const std::function<void(const Ptr&)> dropped_;
   std::unordered_map<std::string, Ptr> memories_;
-  OwnWrites own_writes_;
+  controller::OwnWrites own_writes_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

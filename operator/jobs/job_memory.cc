@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 // In a long outage the first try or the last is the one that may have been applied.
 void AttemptMemory::add_intent(const std::optional<Time>& stamp) {
@@ -86,4 +86,4 @@ AttemptMemory* JobMemory::find_attempt(std::int64_t number) {
   return found == attempts.end() ? nullptr : &found->second;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

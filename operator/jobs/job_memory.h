@@ -22,7 +22,7 @@
 #include "reconciler/run/sightings.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 struct JobTexts;
 
@@ -30,7 +30,7 @@ struct JobTexts;
 // shard is not handed over before that, because the next owner would take the attempt for an
 // abandoned one.
 struct Creation {
-  Ownership::Claim claim;
+  membership::Ownership::Claim claim;
   std::shared_ptr<void> shard;  // keeps the shard
   bool under_way = true;
   std::optional<std::uint64_t> ticket = std::nullopt;  // it waits for its turn (Creations)
@@ -136,7 +136,7 @@ struct OwnVersions {
   std::uint64_t job = 0;
   std::uint64_t pod = 0;
   std::uint64_t lease = 0;
-  OwnWriteWait wait;
+  controller::OwnWriteWait wait;
 
   // The server's data was set back.
   void forget() { job = pod = lease = 0; }
@@ -145,10 +145,10 @@ struct OwnVersions {
 struct KeptTexts {
   // Texts too large for the cache, as creations in flight hold them, and of which generation and
   // stage.
-  std::weak_ptr<const JobTexts> shared;
+  std::weak_ptr<const codecs::JobTexts> shared;
   std::pair<std::int64_t, std::size_t> of;
   // Those of a job that has just left its queue, until one of its pods is created or refused.
-  std::shared_ptr<const JobTexts> fresh;
+  std::shared_ptr<const codecs::JobTexts> fresh;
 };
 
 // Deletions that did not succeed, by the pod's name.
@@ -207,4 +207,4 @@ struct JobMemory {
   PodDeletions deletions;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -4,7 +4,7 @@
 
 #include "reconciler/run/slot.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 const reconciler::PoolView kNoPool{.no_pool = true, .offers = {}, .empty = {}, .wait = {}};
@@ -12,7 +12,7 @@ const reconciler::PoolView kNoPool{.no_pool = true, .offers = {}, .empty = {}, .
 }  // namespace
 
 // That of an attempt that is over stays in the view until nothing of it runs there.
-void JobNeighbours::show_slots(const CachedJob& job, reconciler::JobView& view) const {
+void JobNeighbours::show_slots(const codecs::CachedJob& job, reconciler::JobView& view) const {
   if (!places_) return;
   for (std::size_t place = 0; place < view.runs.size(); ++place) {
     const reconciler::Run& run = job.job.status.runs[place];
@@ -24,14 +24,14 @@ void JobNeighbours::show_slots(const CachedJob& job, reconciler::JobView& view) 
   }
 }
 
-void JobNeighbours::observe(const CachedJob& job, reconciler::Observed& observed) const {
+void JobNeighbours::observe(const codecs::CachedJob& job, reconciler::Observed& observed) const {
   if (job.job.queue) observed.permit = permits_.of(job);
   if (job.job.spec.pool) observed.pool = places_ ? places_->of(job) : kNoPool;
   const bool tells = !job.job.notify.empty() || !job.job.status.outbox.empty();
   if (tells && courier_) observed.notify = courier_->of(job);
 }
 
-void JobNeighbours::deliver(const CachedJob& job) const {
+void JobNeighbours::deliver(const codecs::CachedJob& job) const {
   if (courier_) courier_->deliver(job);
 }
 
@@ -39,7 +39,7 @@ void JobNeighbours::forget(const std::string& key) const {
   if (courier_) courier_->forget(key);
 }
 
-void JobNeighbours::tell(const CachedJob& job, const reconciler::Decision& decision,
+void JobNeighbours::tell(const codecs::CachedJob& job, const reconciler::Decision& decision,
                          bool pod_may_come) const {
   if (job.job.queue) permits_.ask(job, decision.awaits_permit, pod_may_come);
   if (!job.job.spec.pool || !places_) return;
@@ -50,8 +50,8 @@ void JobNeighbours::tell(const CachedJob& job, const reconciler::Decision& decis
   }
 }
 
-void JobNeighbours::not_written(const CachedJob& job) const {
+void JobNeighbours::not_written(const codecs::CachedJob& job) const {
   if (job.job.spec.pool && places_) places_->not_placed(job);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -10,7 +10,7 @@
 #include "operator/jobs/places.h"
 #include "reconciler/job/decide.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class JobNeighbours {
  public:
@@ -19,17 +19,18 @@ class JobNeighbours {
       : permits_(permits), places_(places), courier_(courier) {}
 
   // The place of each attempt on a worker, as a pod.
-  void show_slots(const CachedJob& job, reconciler::JobView& view) const;
-  void observe(const CachedJob& job, reconciler::Observed& observed) const;
+  void show_slots(const codecs::CachedJob& job, reconciler::JobView& view) const;
+  void observe(const codecs::CachedJob& job, reconciler::Observed& observed) const;
 
   // This replica holds the job: see Courier.
-  void deliver(const CachedJob& job) const;
+  void deliver(const codecs::CachedJob& job) const;
   // The job is gone, or another replica's.
   void forget(const std::string& key) const;
   // Before the decision's writes. `pod_may_come`: see Permits.
-  void tell(const CachedJob& job, const reconciler::Decision& decision, bool pod_may_come) const;
+  void tell(const codecs::CachedJob& job, const reconciler::Decision& decision,
+            bool pod_may_come) const;
   // The API server has refused the decision's status for good.
-  void not_written(const CachedJob& job) const;
+  void not_written(const codecs::CachedJob& job) const;
 
  private:
   Permits& permits_;
@@ -37,4 +38,4 @@ class JobNeighbours {
   Courier* const courier_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

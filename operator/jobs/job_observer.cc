@@ -7,14 +7,14 @@
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 const LiveRun* JobObserver::Sight::read(const reconciler::Run& run) const {
   const auto found = live.find(run.index);
   return found == live.end() ? nullptr : &found->second;
 }
 
-reconciler::JobView JobObserver::view(const CachedJob& job, JobMemory& memory,
+reconciler::JobView JobObserver::view(const codecs::CachedJob& job, JobMemory& memory,
                                       const LiveRuns& live) {
   reconciler::JobView view;
   const bool with_settled = job.job.deleting && job.job.holds_outbox;
@@ -33,17 +33,18 @@ reconciler::JobView JobObserver::view(const CachedJob& job, JobMemory& memory,
   return view;
 }
 
-std::vector<PodPtr> JobObserver::indexed_pods(const CachedJob& job, bool with_settled) const {
-  std::vector<PodPtr> pods = deps_.caches.pods().by_index(kByJob, job.key());
+std::vector<codecs::PodPtr> JobObserver::indexed_pods(const codecs::CachedJob& job,
+                                                      bool with_settled) const {
+  std::vector<codecs::PodPtr> pods = deps_.caches.pods().by_index(kByJob, job.key());
   if (!with_settled) return pods;
-  for (PodPtr& pod : deps_.caches.pods().by_index(kByJob, settled(job.key()))) {
+  for (codecs::PodPtr& pod : deps_.caches.pods().by_index(kByJob, settled(job.key()))) {
     pods.push_back(std::move(pod));
   }
   return pods;
 }
 
 void JobObserver::update_memory(const Sight& sight) const {
-  const CachedJob& job = sight.job;
+  const codecs::CachedJob& job = sight.job;
   JobMemory& memory = sight.memory;
   memory.keep_only(job.job.status, sight.moment.shown,
                    reconciler::podless_attempts(job.job.status, sight.moment.now),
@@ -57,7 +58,7 @@ void JobObserver::update_memory(const Sight& sight) const {
 }
 
 void JobObserver::observe(const Sight& sight) {
-  const CachedJob& job = sight.job;
+  const codecs::CachedJob& job = sight.job;
   JobMemory& memory = sight.memory;
   reconciler::JobView& view = sight.view;
   reconciler::Observed& observed = view.observed;
@@ -105,7 +106,8 @@ void JobObserver::observe_pods(const Sight& sight) {
 }
 
 // As just read, or as the cache has it.
-PodPtr JobObserver::granted_pod_of(const CachedHeartbeat& lease, const LiveRun* read) const {
+codecs::PodPtr JobObserver::granted_pod_of(const codecs::CachedHeartbeat& lease,
+                                           const LiveRun* read) const {
   const std::string& granted = lease.lease.granted;
   const std::string name = pod_name_of(granted);
   return granted_pod(granted, read && read->pod_name == name
@@ -114,20 +116,21 @@ PodPtr JobObserver::granted_pod_of(const CachedHeartbeat& lease, const LiveRun* 
 }
 
 void JobObserver::observe_lease(const Sight& sight, std::size_t place) {
-  const CachedJob& job = sight.job;
+  const codecs::CachedJob& job = sight.job;
   if (!job.job.spec.heartbeat) return;
   const reconciler::Run& run = job.job.status.runs[place];
   reconciler::RunView& seen = sight.view.runs[place];
-  HeartbeatMonitor& heartbeats = deps_.caches.heartbeats();
+  observe::HeartbeatMonitor& heartbeats = deps_.caches.heartbeats();
   const LiveRun* const read = sight.read(run);
-  const HeartbeatPtr lease =
-      read ? read->lease : heartbeats.get(job.namespace_, lease_name(job.job, run.index), job.uid);
+  const codecs::HeartbeatPtr lease =
+      read ? read->lease
+           : heartbeats.get(job.namespace_, codecs::lease_name(job.job, run.index), job.uid);
   auto& runs = sight.memory.runs;
   if (lease) {
     seen.lease = lease->lease;
     reconciler::LeaseObservation& observed = seen.observed.lease;
     observed = heartbeats.observe(*lease, job.job.spec.heartbeat->lease_duration);
-    const PodPtr granted = granted_pod_of(*lease, read);
+    const codecs::PodPtr granted = granted_pod_of(*lease, read);
     if (granted && reconciler::worker_is_stopped(granted->pod)) {
       runs[run.index].stopped_holder = lease->lease.granted;
     }
@@ -140,15 +143,15 @@ void JobObserver::observe_lease(const Sight& sight, std::size_t place) {
 }
 
 void JobObserver::observe_leases_over(const Sight& sight) {
-  const CachedJob& job = sight.job;
-  HeartbeatMonitor& heartbeats = deps_.caches.heartbeats();
-  for (const HeartbeatPtr& lease : heartbeats.of_job(job.namespace_, job.name)) {
+  const codecs::CachedJob& job = sight.job;
+  observe::HeartbeatMonitor& heartbeats = deps_.caches.heartbeats();
+  for (const codecs::HeartbeatPtr& lease : heartbeats.of_job(job.namespace_, job.name)) {
     const auto run = run_of_lease_over(job, *lease);
     if (!run) continue;
     reconciler::LeaseOver over{*run, lease->lease, {}};
     const auto& heartbeat = job.job.spec.heartbeat;
     if (heartbeat) over.observed = heartbeats.observe(*lease, heartbeat->lease_duration);
-    const PodPtr granted = granted_pod_of(*lease, nullptr);
+    const codecs::PodPtr granted = granted_pod_of(*lease, nullptr);
     over.observed.granted_stopped = granted && reconciler::worker_is_stopped(granted->pod);
     sight.view.leases_over.push_back(std::move(over));
   }
@@ -156,7 +159,7 @@ void JobObserver::observe_leases_over(const Sight& sight) {
 
 void JobObserver::observe_pod(const Sight& sight, std::size_t place,
                               const reconciler::PodView* pod) {
-  const CachedJob& job = sight.job;
+  const codecs::CachedJob& job = sight.job;
   const reconciler::Run& run = job.job.status.runs[place];
   if (!run.open()) return;
   AttemptMemory& attempt = sight.memory.attempts[run.attempt];
@@ -174,4 +177,4 @@ void JobObserver::observe_pod(const Sight& sight, std::size_t place,
   }
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -14,15 +14,15 @@
 #include "operator/membership/membership.h"
 #include "operator/observe/node_monitor.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class JobObserver {
  public:
   struct Dependencies {
     Random& random;
     const JobCaches& caches;
-    const Membership& membership;
-    NodeMonitor& nodes;
+    const membership::Membership& membership;
+    observe::NodeMonitor& nodes;
     const JobSilences& silences;
     const HeldShards& shards;
     const PodCreations& creations;
@@ -34,12 +34,12 @@ class JobObserver {
 
   // `live`: what this reconcile has read live; it replaces what the caches have. The memory learns
   // from the view.
-  reconciler::JobView view(const CachedJob& job, JobMemory& memory, const LiveRuns& live);
+  reconciler::JobView view(const codecs::CachedJob& job, JobMemory& memory, const LiveRuns& live);
 
  private:
   // What all steps of one view have in common.
   struct Sight {
-    const CachedJob& job;
+    const codecs::CachedJob& job;
     JobMemory& memory;
     const LiveRuns& live;
     const Moment moment;
@@ -48,7 +48,7 @@ class JobObserver {
     // Null: it was not read live.
     const LiveRun* read(const reconciler::Run& run) const;
   };
-  std::vector<PodPtr> indexed_pods(const CachedJob& job, bool with_settled) const;
+  std::vector<codecs::PodPtr> indexed_pods(const codecs::CachedJob& job, bool with_settled) const;
   void update_memory(const Sight& sight) const;
   void observe(const Sight& sight);
   // Of the pods that have not ended.
@@ -57,10 +57,10 @@ class JobObserver {
   void observe_lease(const Sight& sight, std::size_t place);
   void observe_pod(const Sight& sight, std::size_t place, const reconciler::PodView* pod);
   void observe_leases_over(const Sight& sight);
-  PodPtr granted_pod_of(const CachedHeartbeat& lease, const LiveRun* read) const;
+  codecs::PodPtr granted_pod_of(const codecs::CachedHeartbeat& lease, const LiveRun* read) const;
 
   Dependencies deps_;
   LostHolders lost_holders_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

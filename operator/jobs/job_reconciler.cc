@@ -7,26 +7,26 @@
 #include "operator/jobs/job_triggers.h"
 #include "reconciler/shards.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 // See collects().
 constexpr std::chrono::milliseconds kCollection{100};
 
-ReconcileResult failed(Error error) {
-  ReconcileResult result;
+controller::ReconcileResult failed(Error error) {
+  controller::ReconcileResult result;
   result.error = std::move(error);
   return result;
 }
 
-ReconcileResult again_after(std::optional<Duration> delay) {
-  ReconcileResult result;
+controller::ReconcileResult again_after(std::optional<Duration> delay) {
+  controller::ReconcileResult result;
   result.wake_after = delay;
   return result;
 }
 
-ReconcileResult not_yet(Duration delay) {
-  ReconcileResult result = again_after(delay);
+controller::ReconcileResult not_yet(Duration delay) {
+  controller::ReconcileResult result = again_after(delay);
   result.decided = false;
   return result;
 }
@@ -53,7 +53,8 @@ JobReconciler::JobReconciler(const Dependencies& dependencies, Config config)
       namespace_looks_(
           loop_, [this](std::string ns) { return executor_.namespace_goes(std::move(ns)); }) {}
 
-std::optional<Ownership::Claim> JobReconciler::claim_of(const CachedJob& job) const {
+std::optional<membership::Ownership::Claim> JobReconciler::claim_of(
+    const codecs::CachedJob& job) const {
   if (const auto claim = membership_.claim(reconciler::shard_key(job.job))) return claim;
   const JobMemories::Ptr memory = memories_.find(job);
   if (!memory) return std::nullopt;
@@ -65,44 +66,44 @@ std::optional<Ownership::Claim> JobReconciler::claim_of(const CachedJob& job) co
 }
 
 // A job with many runs hears of its pods all the time. Decisions that come together share a write.
-Duration JobReconciler::collects(const CachedJob& job, const JobMemory& memory) const {
+Duration JobReconciler::collects(const codecs::CachedJob& job, const JobMemory& memory) const {
   if (!job.job.spec.many_runs() || !memory.last_look) return Duration::zero();
   return *memory.last_look + kCollection - loop_.now();
 }
 
-Task<ReconcileResult> JobReconciler::reconcile(std::string key) {
+Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
   PodCreations::Look look(creations_, key);
   // It is reconciled when its namespace has been read.
-  if (!caches_.has_read(kube::namespace_of(key))) co_return ReconcileResult{};
-  const JobPtr before = caches_.job(key);
+  if (!caches_.has_read(kube::namespace_of(key))) co_return controller::ReconcileResult{};
+  const codecs::JobPtr before = caches_.job(key);
   auto strangers = strangers_.release(key, before ? before->uid : "");
   const Status released = co_await strangers;
   // The cache may have changed meanwhile, and held() judges its version.
-  const JobPtr job = caches_.job(key);
+  const codecs::JobPtr job = caches_.job(key);
   if (!job) {
     memories_.drop(key);
     neighbours_.forget(key);
-    co_return released ? ReconcileResult{} : failed(released.error());
+    co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
   const auto claim = claim_of(*job);
   if (!claim) {
     memories_.forget(key);
     neighbours_.forget(key);
-    co_return released ? ReconcileResult{} : failed(released.error());
+    co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
   // It is reconciled when its shard's pods have been read.
   if (!caches_.has_read_pods(claim->shard, job->namespace_)) {
-    co_return released ? ReconcileResult{} : failed(released.error());
+    co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
   auto task = reconcile_claimed(key, job, *claim, look);
-  ReconcileResult result = co_await task;
+  controller::ReconcileResult result = co_await task;
   if (!result.error && !released) result.error = released.error();
   co_return result;
 }
 
-Task<ReconcileResult> JobReconciler::reconcile_claimed(std::string key, JobPtr job,
-                                                       Ownership::Claim claim,
-                                                       PodCreations::Look& look) {
+Task<controller::ReconcileResult> JobReconciler::reconcile_claimed(
+    std::string key, codecs::JobPtr job, membership::Ownership::Claim claim,
+    PodCreations::Look& look) {
   const std::shared_ptr<void> in_hand = membership_.keep(claim.shard);
   const JobMemories::Ptr memory = memories_.remember(*job);
   // The shard is not kept for what nobody could put on record for so long.
@@ -124,7 +125,7 @@ Task<ReconcileResult> JobReconciler::reconcile_claimed(std::string key, JobPtr j
   auto current = job;
   while (true) {
     auto task = reconcile_job(current, claim, memory);
-    const std::optional<ReconcileResult> done = co_await task;
+    const std::optional<controller::ReconcileResult> done = co_await task;
     const bool is_recorded = !done || !done->error;
     if (is_recorded) {
       memory->forget_ended_creations([](const Creation& creation) { return creation.told; });
@@ -145,9 +146,8 @@ Task<ReconcileResult> JobReconciler::reconcile_claimed(std::string key, JobPtr j
   }
 }
 
-Task<std::optional<ReconcileResult>> JobReconciler::reconcile_job(JobPtr job,
-                                                                  Ownership::Claim claim,
-                                                                  JobMemories::Ptr memory) {
+Task<std::optional<controller::ReconcileResult>> JobReconciler::reconcile_job(
+    codecs::JobPtr job, membership::Ownership::Claim claim, JobMemories::Ptr memory) {
   const Log log = log_.with({{"reconcile", std::to_string(++reconciles_)},
                              {"job", job->key()},
                              {"uid", job->uid},
@@ -157,7 +157,7 @@ Task<std::optional<ReconcileResult>> JobReconciler::reconcile_job(JobPtr job,
   const Result<Decided> decided = co_await task;
   if (!decided) {
     // A due verdict waits for this read: retry it at least as often as a write.
-    ReconcileResult result = failed(decided.error());
+    controller::ReconcileResult result = failed(decided.error());
     result.wake_after = decided.error().retry_after.value_or(Duration::zero());
     co_return result;
   }
@@ -182,7 +182,7 @@ Task<std::optional<ReconcileResult>> JobReconciler::reconcile_job(JobPtr job,
   co_return result_of(*job, *decided, done);
 }
 
-Task<Result<JobReconciler::Decided>> JobReconciler::decide(const CachedJob& job,
+Task<Result<JobReconciler::Decided>> JobReconciler::decide(const codecs::CachedJob& job,
                                                            JobMemory& memory) {
   Decided decided;
   LiveRuns live;
@@ -205,8 +205,8 @@ Task<Result<JobReconciler::Decided>> JobReconciler::decide(const CachedJob& job,
   }
 }
 
-void JobReconciler::on_failure(const CachedJob& job, const Error& error, bool status_is_written,
-                               const Log& log) const {
+void JobReconciler::on_failure(const codecs::CachedJob& job, const Error& error,
+                               bool status_is_written, const Log& log) const {
   const bool needs_help = reconciler::person_must_help(error.code);
   // No watch will say so. After a conflict it will, and a lost answer may have been a success. If
   // the status is written, it is another write that was refused.
@@ -220,9 +220,10 @@ void JobReconciler::on_failure(const CachedJob& job, const Error& error, bool st
   }
 }
 
-ReconcileResult JobReconciler::result_of(const CachedJob& job, const Decided& decided,
-                                         const Result<Executor::Outcome>& done) const {
-  ReconcileResult result = again_after(decided.decision.wake_after);
+controller::ReconcileResult JobReconciler::result_of(const codecs::CachedJob& job,
+                                                     const Decided& decided,
+                                                     const Result<Executor::Outcome>& done) const {
+  controller::ReconcileResult result = again_after(decided.decision.wake_after);
   // Until the last half hour of its time to live, the resyncs look at a finished job. Very many
   // timers would take more memory than the jobs.
   const bool is_finished = is_terminal(job.job.status.phase);
@@ -237,4 +238,4 @@ ReconcileResult JobReconciler::result_of(const CachedJob& job, const Decided& de
   return result;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

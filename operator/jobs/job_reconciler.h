@@ -21,7 +21,7 @@
 #include "operator/jobs/stranger_pods.h"
 #include "operator/observe/namespace_looks.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class JobReconciler {
  public:
@@ -31,8 +31,8 @@ class JobReconciler {
     Random& random;
     Log log;
     const JobCaches& caches;
-    Membership& membership;
-    NodeMonitor& nodes;
+    membership::Membership& membership;
+    observe::NodeMonitor& nodes;
     const JobSilences& silences;
     const HeldShards& shards;
     const JobNeighbours& neighbours;
@@ -47,7 +47,7 @@ class JobReconciler {
   };
   JobReconciler(const Dependencies& dependencies, Config config);
 
-  Task<ReconcileResult> reconcile(std::string key);
+  Task<controller::ReconcileResult> reconcile(std::string key);
 
  private:
   // A decision that needs no live read any more.
@@ -58,19 +58,21 @@ class JobReconciler {
   };
 
   // The right to act on the job. An open creation keeps the claim under which it began.
-  std::optional<Ownership::Claim> claim_of(const CachedJob& job) const;
-  Duration collects(const CachedJob& job, const JobMemory& memory) const;
-  Task<ReconcileResult> reconcile_claimed(std::string key, JobPtr job, Ownership::Claim claim,
-                                          PodCreations::Look& look);
+  std::optional<membership::Ownership::Claim> claim_of(const codecs::CachedJob& job) const;
+  Duration collects(const codecs::CachedJob& job, const JobMemory& memory) const;
+  Task<controller::ReconcileResult> reconcile_claimed(std::string key, codecs::JobPtr job,
+                                                      membership::Ownership::Claim claim,
+                                                      PodCreations::Look& look);
   // None: a refusal must be recorded at once; decide again.
-  Task<std::optional<ReconcileResult>> reconcile_job(JobPtr job, Ownership::Claim claim,
-                                                     JobMemories::Ptr memory);
+  Task<std::optional<controller::ReconcileResult>> reconcile_job(codecs::JobPtr job,
+                                                                 membership::Ownership::Claim claim,
+                                                                 JobMemories::Ptr memory);
   // An error: a live read failed, and nothing can be decided without it.
-  Task<Result<Decided>> decide(const CachedJob& job, JobMemory& memory);
-  void on_failure(const CachedJob& job, const Error& error, bool status_is_written,
+  Task<Result<Decided>> decide(const codecs::CachedJob& job, JobMemory& memory);
+  void on_failure(const codecs::CachedJob& job, const Error& error, bool status_is_written,
                   const Log& log) const;
-  ReconcileResult result_of(const CachedJob& job, const Decided& decided,
-                            const Result<Executor::Outcome>& done) const;
+  controller::ReconcileResult result_of(const codecs::CachedJob& job, const Decided& decided,
+                                        const Result<Executor::Outcome>& done) const;
   Time now() const { return client_.server_clock().now(loop_.now()); }
 
   Loop& loop_;
@@ -78,7 +80,7 @@ class JobReconciler {
   Log log_;
   const Config config_;
   const JobCaches& caches_;
-  Membership& membership_;
+  membership::Membership& membership_;
   const JobNeighbours& neighbours_;
   Executor& executor_;
   JobMemories& memories_;
@@ -86,8 +88,8 @@ class JobReconciler {
   JobObserver observer_;
   LiveReads live_reads_;
   StrangerPods strangers_;
-  NamespaceLooks namespace_looks_;
+  observe::NamespaceLooks namespace_looks_;
   std::uint64_t reconciles_ = 0;  // names each one in the log
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -5,17 +5,17 @@
 #include "operator/jobs/pod_index.h"
 #include "reconciler/run/pod_times.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
-void want(WindowKeeper::Wanted& wanted, int shard, Duration most) {
+void want(observe::WindowKeeper::Wanted& wanted, int shard, Duration most) {
   if (std::find(wanted.shards.begin(), wanted.shards.end(), shard) == wanted.shards.end()) {
     wanted.shards.push_back(shard);
   }
   wanted.most = std::max(wanted.most, most);
 }
 
-bool has_live_leases(const CachedJob& job) {
+bool has_live_leases(const codecs::CachedJob& job) {
   return job.job.spec.heartbeat && !is_terminal(job.job.status.phase);
 }
 
@@ -23,7 +23,8 @@ bool has_live_leases(const CachedJob& job) {
 
 // The breaker may add a window to a silent node's. A missing node also matters for the previous
 // attempt's pods: do they still live?
-std::optional<Duration> wait_for_node(const CachedJob& job, const std::string& pod, bool missing) {
+std::optional<Duration> wait_for_node(const codecs::CachedJob& job, const std::string& pod,
+                                      bool missing) {
   if (is_terminal(job.job.status.phase)) return std::nullopt;
   const reconciler::Run* const run = job.job.status.run_of_pod(pod);
   const bool waits = run && (missing || run->open());
@@ -31,7 +32,8 @@ std::optional<Duration> wait_for_node(const CachedJob& job, const std::string& p
   return (missing ? 1 : 2) * job.job.spec.lost_after;
 }
 
-std::optional<Duration> wait_for_pod(const CachedJob& job, const CachedPod& pod, bool going) {
+std::optional<Duration> wait_for_pod(const codecs::CachedJob& job, const codecs::CachedPod& pod,
+                                     bool going) {
   const reconciler::Run* const run = job.job.status.run_of_pod(pod.name);
   const bool runs = run && run->open();
   if (!runs && !(going && is_stopping(job.job.status))) return std::nullopt;
@@ -43,8 +45,9 @@ std::optional<Duration> wait_for_pod(const CachedJob& job, const CachedPod& pod,
 
 // A healthy holder with a long Lease may be silent for longer than this process lives. So dates say
 // whether it is late; they only decide whether to record its silence.
-std::optional<Duration> wait_for_lease(const CachedJob& job, const CachedHeartbeat& lease,
-                                       Duration silent, std::optional<Duration> age) {
+std::optional<Duration> wait_for_lease(const codecs::CachedJob& job,
+                                       const codecs::CachedHeartbeat& lease, Duration silent,
+                                       std::optional<Duration> age) {
   if (!has_live_leases(job)) return std::nullopt;
   const Duration duration = job.job.spec.heartbeat->lease_duration;
   const bool renews = !lease.lease.holder.empty() && !lease.lease.ended;
@@ -59,7 +62,7 @@ std::optional<Duration> wait_for_lease(const CachedJob& job, const CachedHeartbe
   return 2 * window;
 }
 
-void JobSilences::keep_windows(WindowKeeper& windows) {
+void JobSilences::keep_windows(observe::WindowKeeper& windows) {
   const auto end = [this](const std::string& key, Duration) { return end_wanted(key); };
   const auto still = [this](const auto& key, Duration) { return pod_wanted(key, false); };
   const auto going = [this](const auto& key, Duration) { return pod_wanted(key, true); };
@@ -72,29 +75,31 @@ void JobSilences::keep_windows(WindowKeeper& windows) {
   windows_.keep_windows(windows, clock, {still, going, end});
 }
 
-WindowKeeper::Wanted JobSilences::node_wanted(const std::string& node, bool missing) const {
+observe::WindowKeeper::Wanted JobSilences::node_wanted(const std::string& node,
+                                                       bool missing) const {
   Wanted wanted;
-  for (const PodPtr& pod : caches_.pods().by_index(kByNode, node)) {
-    const JobPtr job = caches_.job_of(*pod);
+  for (const codecs::PodPtr& pod : caches_.pods().by_index(kByNode, node)) {
+    const codecs::JobPtr job = caches_.job_of(*pod);
     const auto most = job ? wait_for_node(*job, pod->name, missing) : std::nullopt;
     if (most) want(wanted, caches_.shard_of(*job), *most);
   }
   return wanted;
 }
 
-WindowKeeper::Wanted JobSilences::pod_wanted(const std::string& key, bool going) const {
+observe::WindowKeeper::Wanted JobSilences::pod_wanted(const std::string& key, bool going) const {
   Wanted wanted;
-  const PodPtr pod = caches_.pods().get(key);
-  const JobPtr job = pod ? caches_.job_of(*pod) : nullptr;
+  const codecs::PodPtr pod = caches_.pods().get(key);
+  const codecs::JobPtr job = pod ? caches_.job_of(*pod) : nullptr;
   const auto most = job ? wait_for_pod(*job, *pod, going) : std::nullopt;
   if (most) want(wanted, caches_.shard_of(*job), *most);
   return wanted;
 }
 
-WindowKeeper::Wanted JobSilences::lease_wanted(const std::string& key, Duration silent) const {
+observe::WindowKeeper::Wanted JobSilences::lease_wanted(const std::string& key,
+                                                        Duration silent) const {
   Wanted wanted;
-  const HeartbeatPtr lease = caches_.heartbeats().cached().get(key);
-  const JobPtr job = lease ? caches_.job_of(*lease) : nullptr;
+  const codecs::HeartbeatPtr lease = caches_.heartbeats().cached().get(key);
+  const codecs::JobPtr job = lease ? caches_.job_of(*lease) : nullptr;
   if (!job || !has_live_leases(*job)) return wanted;
   std::optional<Duration> age;
   if (const auto renewed = lease->lease.renewed_at) {
@@ -105,11 +110,11 @@ WindowKeeper::Wanted JobSilences::lease_wanted(const std::string& key, Duration 
   return wanted;
 }
 
-WindowKeeper::Wanted JobSilences::end_wanted(const std::string& key) const {
+observe::WindowKeeper::Wanted JobSilences::end_wanted(const std::string& key) const {
   Wanted wanted;
-  const JobPtr job = caches_.job(key);
+  const codecs::JobPtr job = caches_.job(key);
   if (job) want(wanted, caches_.shard_of(*job), job->job.spec.lost_after);
   return wanted;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -13,47 +13,51 @@
 #include "operator/observe/node_monitor.h"
 #include "operator/observe/window_keeper.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 // How long a job waits for a silence, at most; none: it does not wait. Pure.
 //
 // For the node of this pod of the job, which is silent, or has no object (`missing`).
-std::optional<Duration> wait_for_node(const CachedJob& job, const std::string& pod, bool missing);
+std::optional<Duration> wait_for_node(const codecs::CachedJob& job, const std::string& pod,
+                                      bool missing);
 // For the next step of its pod, or for the end of a deleted one (`going`).
-std::optional<Duration> wait_for_pod(const CachedJob& job, const CachedPod& pod, bool going);
+std::optional<Duration> wait_for_pod(const codecs::CachedJob& job, const codecs::CachedPod& pod,
+                                     bool going);
 // For a renewal of its Lease, of which this process has heard nothing for `silent`. `age`: of the
 // last renewal, by its date.
-std::optional<Duration> wait_for_lease(const CachedJob& job, const CachedHeartbeat& lease,
-                                       Duration silent, std::optional<Duration> age);
+std::optional<Duration> wait_for_lease(const codecs::CachedJob& job,
+                                       const codecs::CachedHeartbeat& lease, Duration silent,
+                                       std::optional<Duration> age);
 
 class JobSilences {
  public:
-  JobSilences(Loop& loop, const kube::Client& client, const JobCaches& caches, NodeMonitor& nodes)
+  JobSilences(Loop& loop, const kube::Client& client, const JobCaches& caches,
+              observe::NodeMonitor& nodes)
       : loop_(loop), client_(client), caches_(caches), nodes_(nodes) {}
 
   // Call it once. It outlives `windows`.
-  void keep_windows(WindowKeeper& windows);
+  void keep_windows(observe::WindowKeeper& windows);
 
   // The caches' news of pods and jobs.
-  void see(const CachedPod& pod) { windows_.see(pod, pods_time(pod.namespace_)); }
-  void see(const CachedJob& job) { windows_.see(job, pods_time(job.namespace_)); }
-  void gone(const CachedPod& pod) { windows_.gone(pod); }
-  void gone(const CachedJob& job) { windows_.gone(job); }
+  void see(const codecs::CachedPod& pod) { windows_.see(pod, pods_time(pod.namespace_)); }
+  void see(const codecs::CachedJob& job) { windows_.see(job, pods_time(job.namespace_)); }
+  void gone(const codecs::CachedPod& pod) { windows_.gone(pod); }
+  void gone(const codecs::CachedJob& job) { windows_.gone(job); }
 
   // See JobWindows.
   Duration still_for(const std::string& namespace_, const reconciler::PodView& pod) const {
     return windows_.still_for(namespace_, pod, pods_time(namespace_));
   }
-  Duration going_for(const CachedJob& job, const reconciler::PodView& pod) const {
+  Duration going_for(const codecs::CachedJob& job, const reconciler::PodView& pod) const {
     return windows_.going_for(job.namespace_, pod, job.job.spec.lost_after,
                               pods_time(job.namespace_));
   }
-  Duration cancelling_for(const CachedJob& job) const {
+  Duration cancelling_for(const codecs::CachedJob& job) const {
     return windows_.cancelling_for(job, job.job.spec.lost_after, pods_time(job.namespace_));
   }
 
  private:
-  using Wanted = WindowKeeper::Wanted;
+  using Wanted = observe::WindowKeeper::Wanted;
   Wanted node_wanted(const std::string& node, bool missing) const;
   Wanted pod_wanted(const std::string& key, bool going) const;
   Wanted lease_wanted(const std::string& key, Duration silent) const;
@@ -65,8 +69,8 @@ class JobSilences {
   Loop& loop_;
   const kube::Client& client_;
   const JobCaches& caches_;
-  NodeMonitor& nodes_;
+  observe::NodeMonitor& nodes_;
   JobWindows windows_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

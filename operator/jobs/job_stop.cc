@@ -2,9 +2,9 @@
 
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
-JobStop::JobStop(Loop& loop, ReconcilePool& pool, PodCreations& creations,
+JobStop::JobStop(Loop& loop, controller::ReconcilePool& pool, PodCreations& creations,
                  std::function<void()> cancel)
     : loop_(loop), pool_(pool), creations_(creations), cancel_(std::move(cancel)) {}
 
@@ -50,4 +50,4 @@ void JobStop::one_ended() {
   idle_();
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

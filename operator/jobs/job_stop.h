@@ -14,7 +14,7 @@
 #include "core/loop.h"
 #include "operator/jobs/pod_creations.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class JobStop {
  public:
@@ -22,7 +22,8 @@ class JobStop {
   static constexpr std::chrono::milliseconds kStopGrace{500};
 
   // `cancel` ends what is still in flight.
-  JobStop(Loop& loop, ReconcilePool& pool, PodCreations& creations, std::function<void()> cancel);
+  JobStop(Loop& loop, controller::ReconcilePool& pool, PodCreations& creations,
+          std::function<void()> cancel);
   ~JobStop();
 
   // `idle` runs after the last reconcile and creation.
@@ -35,7 +36,7 @@ class JobStop {
   void one_ended();
 
   Loop& loop_;
-  ReconcilePool& pool_;
+  controller::ReconcilePool& pool_;
   PodCreations& creations_;
   const std::function<void()> cancel_;
   std::function<void()> idle_;
@@ -46,4 +47,4 @@ class JobStop {
   TimerId grace_timer_ = 0;   // kStopGrace
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -7,13 +7,14 @@
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
-Priority priority_of(const CachedJob& job) {
+controller::Priority priority_of(const codecs::CachedJob& job) {
   const reconciler::Phase phase = job.job.status.phase;
   const bool starts = phase == reconciler::Phase::kNone || phase == reconciler::Phase::kPending ||
                       phase == reconciler::Phase::kBackoff;
-  return starts && !job.job.spec.cancel ? Priority::kStart : Priority::kFresh;
+  return starts && !job.job.spec.cancel ? controller::Priority::kStart
+                                        : controller::Priority::kFresh;
 }
 
 JobTriggers::JobTriggers(Dependencies dependencies, Duration resync)
@@ -27,27 +28,29 @@ JobTriggers::JobTriggers(Dependencies dependencies, Duration resync)
 
 void JobTriggers::begin() {
   started_ = true;
-  deps_.caches.pods().for_each([this](const PodPtr& pod) { look_at_node(*pod); });
+  deps_.caches.pods().for_each([this](const codecs::PodPtr& pod) { look_at_node(*pod); });
 }
 
 void JobTriggers::resync_later() {
   resync_timer_ = deps_.loop.call_after(resync_, [this] {
-    deps_.caches.jobs().for_each(
-        [this](const JobPtr& job) { deps_.queue.add(job->key(), Priority::kLow); });
+    deps_.caches.jobs().for_each([this](const codecs::JobPtr& job) {
+      deps_.queue.add(job->key(), controller::Priority::kLow);
+    });
     deps_.caches.pods().for_each(
-        [this](const PodPtr& pod) { look_at_job_of(*pod, Priority::kLow); });
+        [this](const codecs::PodPtr& pod) { look_at_job_of(*pod, controller::Priority::kLow); });
     resync_later();
   });
 }
 
-void JobTriggers::look_at_job_of(const CachedPod& pod, Priority priority) {
+void JobTriggers::look_at_job_of(const codecs::CachedPod& pod, controller::Priority priority) {
   if (const std::string key = look_key(pod); !key.empty()) deps_.queue.add(key, priority);
 }
 
-void JobTriggers::on_job(const cache::View<CachedJob>::Change& change) {
-  const CachedJob& job = change.latest();
-  const Priority priority = change.after ? priority_of(job) : Priority::kFresh;
-  deps_.queue.add(job.key(), change.initial ? Priority::kLow : priority);
+void JobTriggers::on_job(const cache::View<codecs::CachedJob>::Change& change) {
+  const codecs::CachedJob& job = change.latest();
+  const controller::Priority priority =
+      change.after ? priority_of(job) : controller::Priority::kFresh;
+  deps_.queue.add(job.key(), change.initial ? controller::Priority::kLow : priority);
   if (change.after) {
     deps_.census.put(job.uid, deps_.caches.shard_of(job), job.namespace_, job.job.status);
     deps_.caches.heartbeats().look_again_at_all(job.namespace_, job.name);
@@ -61,7 +64,7 @@ void JobTriggers::on_job(const cache::View<CachedJob>::Change& change) {
 }
 
 // The job is gone. Its pods that the cache does not show may have our finalizer.
-void JobTriggers::look_for_strays_of(const CachedJob& job) {
+void JobTriggers::look_for_strays_of(const codecs::CachedJob& job) {
   if (!deps_.caches.holds_shard_of(job)) return;
   std::vector<std::string> pods;
   for (const reconciler::Run& run : job.job.status.runs) {
@@ -70,13 +73,13 @@ void JobTriggers::look_for_strays_of(const CachedJob& job) {
   deps_.strays.look_for(deps_.caches.shard_of(job), job.namespace_, std::move(pods));
 }
 
-void JobTriggers::on_pod(const cache::View<CachedPod>::Change& change) {
-  const CachedPod& pod = change.latest();
-  look_at_job_of(pod, change.initial ? Priority::kLow : Priority::kFresh);
-  const JobPtr job = deps_.caches.job_of(pod);
+void JobTriggers::on_pod(const cache::View<codecs::CachedPod>::Change& change) {
+  const codecs::CachedPod& pod = change.latest();
+  look_at_job_of(pod, change.initial ? controller::Priority::kLow : controller::Priority::kFresh);
+  const codecs::JobPtr job = deps_.caches.job_of(pod);
   const reconciler::Run* const run = job ? job->job.status.run_of_pod(pod.name) : nullptr;
   if (run && job->job.spec.heartbeat) {
-    deps_.caches.heartbeats().look_again(pod.namespace_, lease_name(job->job, run->index));
+    deps_.caches.heartbeats().look_again(pod.namespace_, codecs::lease_name(job->job, run->index));
   }
   remember_pod(pod, change.after != nullptr);
   if (change.after) {
@@ -86,32 +89,32 @@ void JobTriggers::on_pod(const cache::View<CachedPod>::Change& change) {
     deps_.silences.gone(pod);
   }
   if (!change.before || !change.after) return;
-  const CachedPod& before = *change.before;
+  const codecs::CachedPod& before = *change.before;
   if (before.job_name != pod.job_name) look_at_job_of(before);
   if (!before.pod.ended() && pod.pod.ended()) look_for_fenced(pod, job);
 }
 
-void JobTriggers::look_for_fenced(const CachedPod& pod, const JobPtr& job) {
+void JobTriggers::look_for_fenced(const codecs::CachedPod& pod, const codecs::JobPtr& job) {
   if (!job || !deps_.caches.holds_shard_of(*job)) return;
   const reconciler::Run* const run = job->job.status.run_of_pod(pod.name);
   if (run && run->open()) return;
-  deps_.telemetry.fenced_outcome(to_string(pod.pod.phase));
+  deps_.telemetry.fenced_outcome(membership::to_string(pod.pod.phase));
   deps_.log.info("a fenced pod ended; its outcome does not count",
                  {{"job", job->key()},
                   {"uid", job->uid},
                   {"attempt", std::to_string(pod.pod.attempt)},
                   {"pod", pod.name},
-                  {"phase", to_string(pod.pod.phase)}});
+                  {"phase", membership::to_string(pod.pod.phase)}});
 }
 
 // A reconcile may still wait for the answer to its creation. Whatever the answer says, an attempt
 // whose pod has existed gets no second pod. The mark shows that the pod is the attempt's.
-void JobTriggers::remember_pod(const CachedPod& pod, bool is_there) {
+void JobTriggers::remember_pod(const codecs::CachedPod& pod, bool is_there) {
   const std::string key = job_key(pod);
   const JobMemories::Ptr memory = deps_.memories.find(key);
   if (!memory || memory->uid != pod.pod.owner_uid) return;
-  const JobPtr cached = deps_.caches.job(key);
-  const JobPtr job = cached && cached->uid == memory->uid ? cached : nullptr;
+  const codecs::JobPtr cached = deps_.caches.job(key);
+  const codecs::JobPtr job = cached && cached->uid == memory->uid ? cached : nullptr;
   const std::int64_t number = reconciler::attempt_in_name(pod.job_name, memory->uid, pod.name);
   if (job) memory->remember_highest(job->job.status, number);
   const reconciler::Run* const run = job ? job->job.status.run_of_pod(pod.name) : nullptr;
@@ -125,22 +128,24 @@ void JobTriggers::remember_pod(const CachedPod& pod, bool is_there) {
 
 // Tracks the pod's node, so that any later holder of the job has seen its loss from the first
 // moment.
-void JobTriggers::look_at_node(const CachedPod& pod) {
+void JobTriggers::look_at_node(const codecs::CachedPod& pod) {
   if (!pod.pod.node_name.empty() && !pod.pod.ended()) deps_.nodes.look(pod.pod.node_name);
 }
 
 void JobTriggers::on_node(const std::string& node) {
-  for (const PodPtr& pod : deps_.caches.pods().by_index(kByNode, node)) look_at_job_of(*pod);
+  for (const codecs::PodPtr& pod : deps_.caches.pods().by_index(kByNode, node))
+    look_at_job_of(*pod);
 }
 
 // A renewal without new content needs no reconcile: the last one has set the next.
-void JobTriggers::on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after) {
-  const CachedHeartbeat& lease = after ? *after : *before;
+void JobTriggers::on_heartbeat(const codecs::HeartbeatPtr& before,
+                               const codecs::HeartbeatPtr& after) {
+  const codecs::CachedHeartbeat& lease = after ? *after : *before;
   const std::string key = lease.namespace_ + "/" + lease.job_name;
   if (before && after) {
     const auto& a = before->lease;
     const auto& b = after->lease;
-    const JobPtr job = deps_.caches.job(key);
+    const codecs::JobPtr job = deps_.caches.job(key);
     const auto heartbeat = job ? job->job.spec.heartbeat : std::nullopt;
     const auto deadline = heartbeat ? heartbeat->progress_deadline : std::nullopt;
     const bool overdue = deadline && a.progress_age < *deadline && b.progress_age >= *deadline;
@@ -150,7 +155,7 @@ void JobTriggers::on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& a
       return;
     }
   }
-  deps_.queue.add(key, Priority::kFresh);
+  deps_.queue.add(key, controller::Priority::kFresh);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -17,10 +17,10 @@
 #include "operator/jobs/telemetry.h"
 #include "operator/observe/node_monitor.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 // Jobs that wait to start never delay a verdict.
-Priority priority_of(const CachedJob& job);
+controller::Priority priority_of(const codecs::CachedJob& job);
 
 class JobTriggers {
  public:
@@ -30,13 +30,13 @@ class JobTriggers {
     Log log;
     Telemetry& telemetry;
     const JobCaches& caches;
-    NodeMonitor& nodes;
+    observe::NodeMonitor& nodes;
     JobSilences& silences;
     JobCensus& census;
     JobMemories& memories;
     Executor& executor;
     StrayPods& strays;
-    WorkQueue& queue;
+    controller::WorkQueue& queue;
   };
   // Listens to the caches and monitors from now on. All jobs are looked at each `resync`.
   JobTriggers(Dependencies dependencies, Duration resync);
@@ -48,16 +48,17 @@ class JobTriggers {
   void stop() { deps_.loop.cancel(resync_timer_); }
 
  private:
-  void on_job(const cache::View<CachedJob>::Change& change);
-  void on_pod(const cache::View<CachedPod>::Change& change);
+  void on_job(const cache::View<codecs::CachedJob>::Change& change);
+  void on_pod(const cache::View<codecs::CachedPod>::Change& change);
   void on_node(const std::string& node);
-  void on_heartbeat(const HeartbeatPtr& before, const HeartbeatPtr& after);
-  void look_at_job_of(const CachedPod& pod, Priority priority = Priority::kFresh);
-  void look_for_strays_of(const CachedJob& job);
-  void remember_pod(const CachedPod& pod, bool is_there);
-  void look_at_node(const CachedPod& pod);
+  void on_heartbeat(const codecs::HeartbeatPtr& before, const codecs::HeartbeatPtr& after);
+  void look_at_job_of(const codecs::CachedPod& pod,
+                      controller::Priority priority = controller::Priority::kFresh);
+  void look_for_strays_of(const codecs::CachedJob& job);
+  void remember_pod(const codecs::CachedPod& pod, bool is_there);
+  void look_at_node(const codecs::CachedPod& pod);
   // The attempt of a pod that has just ended may not count any more.
-  void look_for_fenced(const CachedPod& pod, const JobPtr& job);
+  void look_for_fenced(const codecs::CachedPod& pod, const codecs::JobPtr& job);
   Time now() const { return deps_.client.server_clock().now(deps_.loop.now()); }
 
   Dependencies deps_;
@@ -66,4 +67,4 @@ class JobTriggers {
   bool started_ = false;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

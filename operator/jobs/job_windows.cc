@@ -5,7 +5,7 @@
 #include "reconciler/job/edges.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 using reconciler::LiveTime;
@@ -35,7 +35,7 @@ bool is_stopping(const reconciler::Status& status) {
   return !is_terminal(status.phase) && reconciler::recorded_end(status);
 }
 
-void JobWindows::see(const CachedPod& pod, LiveTime time) {
+void JobWindows::see(const codecs::CachedPod& pod, LiveTime time) {
   const std::string key = pod.key();
   // A kubelet may say of a pod that ran that no container has. Then its time counts from now.
   const bool is_still = pod.pod.started() ? pod.pod.stands_still() : !pod.pod.node_name.empty();
@@ -55,12 +55,12 @@ void JobWindows::see(const CachedPod& pod, LiveTime time) {
   }
 }
 
-void JobWindows::gone(const CachedPod& pod) {
+void JobWindows::gone(const codecs::CachedPod& pod) {
   still_.gone(pod.key());
   going_.gone(pod.key());
 }
 
-void JobWindows::see(const CachedJob& job, LiveTime time) {
+void JobWindows::see(const codecs::CachedJob& job, LiveTime time) {
   if (is_stopping(job.job.status)) {
     cancelling_.seen(job.key(), reconciler::hash64(job.uid), time.now);
   } else {
@@ -68,7 +68,7 @@ void JobWindows::see(const CachedJob& job, LiveTime time) {
   }
 }
 
-void JobWindows::gone(const CachedJob& job) { cancelling_.gone(job.key()); }
+void JobWindows::gone(const codecs::CachedJob& job) { cancelling_.gone(job.key()); }
 
 Duration JobWindows::still_for(const std::string& namespace_, const reconciler::PodView& pod,
                                LiveTime time) const {
@@ -84,11 +84,12 @@ Duration JobWindows::going_for(const std::string& namespace_, const reconciler::
   return of(going_, namespace_ + "/" + pod.name, pod.uid, window, time);
 }
 
-Duration JobWindows::cancelling_for(const CachedJob& job, Duration window, LiveTime time) const {
+Duration JobWindows::cancelling_for(const codecs::CachedJob& job, Duration window,
+                                    LiveTime time) const {
   return of(cancelling_, job.key(), job.uid, window, time);
 }
 
-void JobWindows::keep_windows(WindowKeeper& windows,
+void JobWindows::keep_windows(observe::WindowKeeper& windows,
                               const reconciler::RecordTracker::ClockOf& clock,
                               const WantedBy& wanted) {
   const auto no_gaps = [clock](const std::string& key) { return without_gaps(clock(key)); };
@@ -97,4 +98,4 @@ void JobWindows::keep_windows(WindowKeeper& windows,
   windows.add("cancelling", {cancelling_, clock, wanted.cancelling});
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

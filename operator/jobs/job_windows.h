@@ -11,17 +11,17 @@
 #include "operator/observe/window_keeper.h"
 #include "reconciler/staleness.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 // The job's end is known, and it waits for its pods to end.
 bool is_stopping(const reconciler::Status& status);
 
 class JobWindows {
  public:
-  void see(const CachedPod& pod, reconciler::LiveTime time);
-  void gone(const CachedPod& pod);
-  void see(const CachedJob& job, reconciler::LiveTime time);
-  void gone(const CachedJob& job);
+  void see(const codecs::CachedPod& pod, reconciler::LiveTime time);
+  void gone(const codecs::CachedPod& pod);
+  void see(const codecs::CachedJob& job, reconciler::LiveTime time);
+  void gone(const codecs::CachedJob& job);
 
   // How long the pod, which may be newer than the caches, has made no further step. A gap in the
   // watch does not end this, because the kubelet could go on meanwhile.
@@ -30,14 +30,16 @@ class JobWindows {
   // How long the pod has been deleted but present. `window`: how long that may last.
   Duration going_for(const std::string& namespace_, const reconciler::PodView& pod, Duration window,
                      reconciler::LiveTime time) const;
-  Duration cancelling_for(const CachedJob& job, Duration window, reconciler::LiveTime time) const;
+  Duration cancelling_for(const codecs::CachedJob& job, Duration window,
+                          reconciler::LiveTime time) const;
 
   // Which shards wait for the pod or the job of this key.
-  using Wanted = std::function<WindowKeeper::Wanted(const std::string& key, Duration silent)>;
+  using Wanted =
+      std::function<observe::WindowKeeper::Wanted(const std::string& key, Duration silent)>;
   struct WantedBy {
     Wanted still, going, cancelling;
   };
-  void keep_windows(WindowKeeper& windows, const reconciler::RecordTracker::ClockOf& clock,
+  void keep_windows(observe::WindowKeeper& windows, const reconciler::RecordTracker::ClockOf& clock,
                     const WantedBy& wanted);
 
  private:
@@ -46,4 +48,4 @@ class JobWindows {
   reconciler::RecordTracker cancelling_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -9,14 +9,14 @@
 
 #include "client/controller/fair_share.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 // The most for one job. In all there are twice as many lanes: see FairShare.
 inline constexpr int kLanes = 16;
 
 class Lanes {
  public:
-  Lanes(FairShare& share, const std::string& tenant, std::size_t most)
+  Lanes(controller::FairShare& share, const std::string& tenant, std::size_t most)
       : share_(share), tenant_(tenant) {
     while (count_ < std::min<std::size_t>(most, kLanes) && share_.admits(tenant_)) {
       share_.begin(tenant_);
@@ -31,9 +31,9 @@ class Lanes {
   std::size_t count() const { return count_; }
 
  private:
-  FairShare& share_;
+  controller::FairShare& share_;
   const std::string tenant_;
   std::size_t count_ = 1;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -13,7 +13,7 @@
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 // The limit of all live reads of a verdict, because a shard's hand-over waits for them.
@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kBeginLooks{5};
 
 }  // namespace
 
-Task<Status> LiveReads::confirm(const CachedJob& job, const reconciler::Decision& decision,
+Task<Status> LiveReads::confirm(const codecs::CachedJob& job, const reconciler::Decision& decision,
                                 JobMemory& memory, LiveRuns& live) {
   const auto wait = asked_to_wait(memory.looks_not_before, deps_.loop.now());
   if (wait) co_return *wait;
@@ -35,7 +35,7 @@ Task<Status> LiveReads::confirm(const CachedJob& job, const reconciler::Decision
   co_return done;
 }
 
-LiveRuns LiveReads::choose(const CachedJob& job, const reconciler::Decision& decision,
+LiveRuns LiveReads::choose(const codecs::CachedJob& job, const reconciler::Decision& decision,
                            JobMemory& memory) {
   LiveRuns chosen;
   if (!decision.confirm_runs.empty() || decision.confirm_creations.empty()) {
@@ -53,7 +53,7 @@ LiveRuns LiveReads::choose(const CachedJob& job, const reconciler::Decision& dec
   return chosen;
 }
 
-Task<Status> LiveReads::look(const CachedJob& job, const reconciler::Decision& decision,
+Task<Status> LiveReads::look(const codecs::CachedJob& job, const reconciler::Decision& decision,
                              JobMemory& memory, LiveRuns& live) {
   const SteadyTime begin_by = deps_.loop.now() + kBeginLooks;
   // Other runs may lose their pods while this look at one of them lasts.
@@ -70,7 +70,7 @@ Task<Status> LiveReads::look(const CachedJob& job, const reconciler::Decision& d
   if (!same) co_return same;
   for (auto& [index, one] : runs) {
     if (!one.read) continue;
-    const PodPtr cached = deps_.caches.pod(job.namespace_, one.pod_name);
+    const codecs::PodPtr cached = deps_.caches.pod(job.namespace_, one.pod_name);
     if (!record_read(index, one, cached, job, memory)) {
       failure = make_error(ErrorCode::kConflict, "the pod was created since it was looked for");
       continue;
@@ -81,7 +81,7 @@ Task<Status> LiveReads::look(const CachedJob& job, const reconciler::Decision& d
   co_return Unit{};
 }
 
-Task<Status> LiveReads::read_runs(const CachedJob& job, Limits limits, JobMemory& memory,
+Task<Status> LiveReads::read_runs(const codecs::CachedJob& job, Limits limits, JobMemory& memory,
                                   LiveRuns& runs, std::optional<Error>& failure) {
   std::vector<std::function<Task<void>()>> looks;
   for (auto& [index, one] : runs) {
@@ -105,14 +105,14 @@ Task<Status> LiveReads::read_runs(const CachedJob& job, Limits limits, JobMemory
   co_return Unit{};
 }
 
-Task<Status> LiveReads::read_run(const CachedJob& job, const JobMemory& memory, SteadyTime by,
-                                 LiveRun& run) {
+Task<Status> LiveReads::read_run(const codecs::CachedJob& job, const JobMemory& memory,
+                                 SteadyTime by, LiveRun& run) {
   auto get = deps_.client.get(pod_path(job.namespace_, run.pod_name),
                               kube::live_look(by, deps_.loop.now()));
   const Result<JsonDocument> answer = co_await get;
   if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   if (answer) {
-    run.pod = decode_pod(*answer);
+    run.pod = codecs::decode_pod(*answer);
     if (run.pod && !is_of_attempt(*run.pod, job, run, memory)) run.pod.reset();
   }
   if (run.pod && !run.pod->pod.node_name.empty()) {
@@ -122,13 +122,13 @@ Task<Status> LiveReads::read_run(const CachedJob& job, const JobMemory& memory, 
   }
   if (run.lease_name.empty()) co_return Unit{};
   auto task = deps_.caches.heartbeats().confirm(job.namespace_, run.lease_name, job.uid, by);
-  const Result<HeartbeatPtr> lease = co_await task;
+  const Result<codecs::HeartbeatPtr> lease = co_await task;
   if (!lease) co_return lease.error();
   run.lease = *lease;
   co_return Unit{};
 }
 
-Task<Status> LiveReads::read_job(const CachedJob& job, JobMemory& memory, SteadyTime by) {
+Task<Status> LiveReads::read_job(const codecs::CachedJob& job, JobMemory& memory, SteadyTime by) {
   kube::CallOptions options = kube::live_look(by, deps_.loop.now());
   options.answer_with_metadata = true;
   auto get = deps_.client.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,
@@ -144,4 +144,4 @@ Task<Status> LiveReads::read_job(const CachedJob& job, JobMemory& memory, Steady
   co_return make_error(ErrorCode::kConflict, "the job has changed since it was cached");
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -17,7 +17,7 @@
 #include "operator/observe/node_monitor.h"
 #include "reconciler/job/decide.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class LiveReads {
  public:
@@ -25,16 +25,16 @@ class LiveReads {
     Loop& loop;
     kube::Client& client;
     const JobCaches& caches;
-    NodeMonitor& nodes;
+    observe::NodeMonitor& nodes;
     const HeldShards& shards;
-    FairShare& lanes;  // see Lanes
+    controller::FairShare& lanes;  // see Lanes
   };
   explicit LiveReads(const Dependencies& dependencies) : deps_(dependencies) {}
 
   // Reads what the decision wants confirmed. What could be read goes into `live`, also if a failure
   // is returned: the next decision acts on the runs that were read. The caller keeps the arguments
   // alive. kConflict: the job has changed since it was cached, so all reads are void.
-  Task<Status> confirm(const CachedJob& job, const reconciler::Decision& decision,
+  Task<Status> confirm(const codecs::CachedJob& job, const reconciler::Decision& decision,
                        JobMemory& memory, LiveRuns& live);
 
  private:
@@ -42,16 +42,18 @@ class LiveReads {
     SteadyTime begin_by;  // no read of a run begins later
     SteadyTime by;        // and none lasts longer
   };
-  Task<Status> look(const CachedJob& job, const reconciler::Decision& decision, JobMemory& memory,
-                    LiveRuns& live);
-  LiveRuns choose(const CachedJob& job, const reconciler::Decision& decision, JobMemory& memory);
+  Task<Status> look(const codecs::CachedJob& job, const reconciler::Decision& decision,
+                    JobMemory& memory, LiveRuns& live);
+  LiveRuns choose(const codecs::CachedJob& job, const reconciler::Decision& decision,
+                  JobMemory& memory);
   // Fails only if no run was read. `failure` is one of those of single runs.
-  Task<Status> read_runs(const CachedJob& job, Limits limits, JobMemory& memory, LiveRuns& runs,
-                         std::optional<Error>& failure);
-  Task<Status> read_run(const CachedJob& job, const JobMemory& memory, SteadyTime by, LiveRun& run);
-  Task<Status> read_job(const CachedJob& job, JobMemory& memory, SteadyTime by);
+  Task<Status> read_runs(const codecs::CachedJob& job, Limits limits, JobMemory& memory,
+                         LiveRuns& runs, std::optional<Error>& failure);
+  Task<Status> read_run(const codecs::CachedJob& job, const JobMemory& memory, SteadyTime by,
+                        LiveRun& run);
+  Task<Status> read_job(const codecs::CachedJob& job, JobMemory& memory, SteadyTime by);
 
   Dependencies deps_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -3,11 +3,11 @@
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 std::int64_t live_key(std::int64_t attempt) { return reconciler::kNoRun - attempt; }
 
-LiveRuns runs_to_read(const CachedJob& job, const std::vector<std::int64_t>& runs,
+LiveRuns runs_to_read(const codecs::CachedJob& job, const std::vector<std::int64_t>& runs,
                       const JobMemory& memory, std::uint64_t shown, SteadyTime now) {
   LiveRuns chosen;
   if (runs.empty()) {
@@ -32,7 +32,7 @@ LiveRuns runs_to_read(const CachedJob& job, const std::vector<std::int64_t>& run
     one.attempt = run.attempt;
     // No pod of it comes any more.
     one.may_be_over = (!run.open() || job.job.deleting) && !(known && known->may_still_show(shown));
-    if (job.job.spec.heartbeat) one.lease_name = lease_name(job.job, run.index);
+    if (job.job.spec.heartbeat) one.lease_name = codecs::lease_name(job.job, run.index);
   }
   if (troubled.size() < chosen.size()) {
     for (const std::int64_t index : troubled) chosen.erase(index);
@@ -40,7 +40,7 @@ LiveRuns runs_to_read(const CachedJob& job, const std::vector<std::int64_t>& run
   return chosen;
 }
 
-void add_creations_to_read(const CachedJob& job, const std::vector<std::int64_t>& attempts,
+void add_creations_to_read(const codecs::CachedJob& job, const std::vector<std::int64_t>& attempts,
                            const std::set<std::int64_t>& can_come, JobMemory& memory,
                            LiveRuns& chosen) {
   std::set<std::int64_t> looked;
@@ -58,7 +58,7 @@ void add_creations_to_read(const CachedJob& job, const std::vector<std::int64_t>
   }
 }
 
-bool is_of_attempt(const CachedPod& pod, const CachedJob& job, const LiveRun& run,
+bool is_of_attempt(const codecs::CachedPod& pod, const codecs::CachedJob& job, const LiveRun& run,
                    const JobMemory& memory) {
   if (pod.names(job.uid) || pod.uid == run.pod_uid) return true;
   const AttemptMemory* const known = memory.find_attempt(run.attempt);
@@ -70,8 +70,8 @@ bool pod_is_known(const LiveRun& run, const JobMemory& memory) {
   return known && known->pod_existed;
 }
 
-bool record_read(std::int64_t index, LiveRun& one, const PodPtr& cached, const CachedJob& job,
-                 JobMemory& memory) {
+bool record_read(std::int64_t index, LiveRun& one, const codecs::PodPtr& cached,
+                 const codecs::CachedJob& job, JobMemory& memory) {
   if (!one.pod && pod_is_known(one, memory) != one.pod_known) return false;
   if (one.pod && cached && cached->uid == one.pod->uid && cached->version > one.pod->version) {
     one.pod = cached;
@@ -87,4 +87,4 @@ bool record_read(std::int64_t index, LiveRun& one, const PodPtr& cached, const C
   return true;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

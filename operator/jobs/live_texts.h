@@ -12,22 +12,22 @@
 #include "operator/jobs/executor_setting.h"
 #include "reconciler/job/decide.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 enum class TextsNeeded { kMetadata, kTemplateToo };
-Task<Result<JobTexts>> job_texts(kube::Client& client, const WriteSetting& setting,
-                                 TextsNeeded needs, kube::CallOptions options);
+Task<Result<codecs::JobTexts>> job_texts(kube::Client& client, const WriteSetting& setting,
+                                         TextsNeeded needs, kube::CallOptions options);
 
 // For the creation of a pod.
-Task<Result<std::shared_ptr<const JobTexts>>> shared_texts(kube::Client& client,
-                                                           const WriteSetting& setting,
-                                                           kube::CallOptions options);
+Task<Result<std::shared_ptr<const codecs::JobTexts>>> shared_texts(kube::Client& client,
+                                                                   const WriteSetting& setting,
+                                                                   kube::CallOptions options);
 
 // Pods are created after this write of the status, and the cache has no template: the answer brings
 // it.
-bool needs_template(const reconciler::WriteStatus& write, const CachedJob& job);
+bool needs_template(const reconciler::WriteStatus& write, const codecs::CachedJob& job);
 
 // Keeps the texts of that answer for the creations.
-void keep_texts(JobTexts texts, const reconciler::WriteStatus& write, JobMemory& memory);
+void keep_texts(codecs::JobTexts texts, const reconciler::WriteStatus& write, JobMemory& memory);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -1,6 +1,6 @@
 #include "operator/jobs/lost_holders.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 // After an outage thousands of jobs ask, and one count walks through all Leases.
@@ -8,8 +8,8 @@ constexpr std::chrono::seconds kCountInterval{1};
 
 }  // namespace
 
-int LostHolders::lost_together(const CachedJob& job, const reconciler::Run& run,
-                               const CachedHeartbeat& lease) {
+int LostHolders::lost_together(const codecs::CachedJob& job, const reconciler::Run& run,
+                               const codecs::CachedHeartbeat& lease) {
   if (!run.open() || run.attempt != lease.lease.attempt ||
       !reconciler::is_overdue(lease.lease, job.job.spec.heartbeat->lease_duration, now()) ||
       !caches_.heartbeats().unheard_since_gap(lease)) {
@@ -23,12 +23,12 @@ const reconciler::HolderCount& LostHolders::count() {
   if (counted_at_ && steady - *counted_at_ < kCountInterval) return holders_;
   counted_at_ = steady;
   holders_ = {};
-  caches_.heartbeats().cached().for_each([&](const HeartbeatPtr& lease) {
-    const JobPtr job = caches_.job_of(*lease);
+  caches_.heartbeats().cached().for_each([&](const codecs::HeartbeatPtr& lease) {
+    const codecs::JobPtr job = caches_.job_of(*lease);
     if (!job || !job->job.spec.heartbeat) return;
     holders_.add(lease->lease, job->job.spec.heartbeat->lease_duration, job->job.status, now());
   });
   return holders_;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -9,7 +9,7 @@
 #include "operator/jobs/job_caches.h"
 #include "reconciler/outage.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class LostHolders {
  public:
@@ -17,7 +17,8 @@ class LostHolders {
       : loop_(loop), client_(client), caches_(caches) {}
 
   // With the holder of this run's Lease; zero: no outage lost it. The job has a heartbeat.
-  int lost_together(const CachedJob& job, const reconciler::Run& run, const CachedHeartbeat& lease);
+  int lost_together(const codecs::CachedJob& job, const reconciler::Run& run,
+                    const codecs::CachedHeartbeat& lease);
 
  private:
   const reconciler::HolderCount& count();
@@ -30,4 +31,4 @@ class LostHolders {
   std::optional<SteadyTime> counted_at_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -8,23 +8,24 @@
 #include "operator/codecs/job_codec.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class Places {
  public:
   virtual ~Places() = default;
   // The job's stage has a pool.
-  virtual reconciler::PoolView of(const CachedJob& job) = 0;
+  virtual reconciler::PoolView of(const codecs::CachedJob& job) = 0;
   // How many runs of the job wait for a free slot now, and how many others for a worker of their
   // own; zero: none.
-  virtual void ask(const CachedJob& job, std::int64_t runs, std::int64_t alone) = 0;
+  virtual void ask(const codecs::CachedJob& job, std::int64_t runs, std::int64_t alone) = 0;
   // This status is about to be written. The slots of its new attempts are taken until the cache
   // shows a later version of the job, or for a short while.
-  virtual void placed(const CachedJob& job, const reconciler::Status& next) = 0;
+  virtual void placed(const codecs::CachedJob& job, const reconciler::Status& next) = 0;
   // The API server has refused that status for good: the slots are free again.
-  virtual void not_placed(const CachedJob& job) = 0;
+  virtual void not_placed(const codecs::CachedJob& job) = 0;
   // The run's last attempt has its place on a worker.
-  virtual reconciler::SlotView at(const CachedJob& job, const reconciler::Run& run) const = 0;
+  virtual reconciler::SlotView at(const codecs::CachedJob& job,
+                                  const reconciler::Run& run) const = 0;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

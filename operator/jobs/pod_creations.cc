@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 // How long a shard's hand-over waits for creations. Nobody works on its other jobs meanwhile.
@@ -17,8 +17,8 @@ PodCreations::PodCreations(Dependencies dependencies, int each)
 
 PodCreations::~PodCreations() { deps_.loop.cancel(hand_over_timer_); }
 
-bool PodCreations::is_over(const CachedJob& job, std::int64_t attempt) const {
-  const JobPtr now = deps_.caches.job(job.key());
+bool PodCreations::is_over(const codecs::CachedJob& job, std::int64_t attempt) const {
+  const codecs::JobPtr now = deps_.caches.job(job.key());
   if (!now || now->uid != job.uid || now->job.deleting) return true;
   const auto& runs = now->job.status.runs;
   return now->job.status.attempt >= attempt &&
@@ -52,8 +52,9 @@ void PodCreations::withdraw(const reconciler::Status& next, JobMemory& memory) {
   }
 }
 
-void PodCreations::begin(JobPtr job, Ownership::Claim claim, JobMemories::Ptr memory,
-                         Creations::Slot turn, const reconciler::CreatePod& write, const Log& log) {
+void PodCreations::begin(codecs::JobPtr job, membership::Ownership::Claim claim,
+                         JobMemories::Ptr memory, Creations::Slot turn,
+                         const reconciler::CreatePod& write, const Log& log) {
   memory->attempts[write.attempt].creation = Creation{claim, deps_.membership.keep(claim.shard)};
   creating_.insert(memory);
   if (hands_over(claim.shard)) hand_over_soon();
@@ -61,8 +62,9 @@ void PodCreations::begin(JobPtr job, Ownership::Claim claim, JobMemories::Ptr me
   spawn(create(std::move(job), claim, std::move(memory), std::move(turn), write, log));
 }
 
-Task<void> PodCreations::create(JobPtr job, Ownership::Claim claim, JobMemories::Ptr memory,
-                                Creations::Slot slot, reconciler::CreatePod write, Log log) {
+Task<void> PodCreations::create(codecs::JobPtr job, membership::Ownership::Claim claim,
+                                JobMemories::Ptr memory, Creations::Slot slot,
+                                reconciler::CreatePod write, Log log) {
   const std::string key = job->key();
   Creation& creation = *memory->attempts.at(write.attempt).creation;
   if (!slot && turns_.admits(key)) slot = turns_.take(key);
@@ -151,4 +153,4 @@ void PodCreations::stop(std::function<void()> idle) {
   turns_.stop(std::move(idle));
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

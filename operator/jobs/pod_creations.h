@@ -18,7 +18,7 @@
 #include "operator/jobs/job_memories.h"
 #include "operator/membership/membership.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class PodCreations {
  public:
@@ -26,7 +26,7 @@ class PodCreations {
     Loop& loop;
     kube::Client& client;
     const JobCaches& caches;
-    Membership& membership;
+    membership::Membership& membership;
     Executor& executor;
     JobMemories& memories;
     // The job has its turn to create a pod. Runs in a later turn of the loop.
@@ -64,8 +64,8 @@ class PodCreations {
   const Creations& turns() const { return turns_; }
 
   // `turn`: see Creations; null: it waits in line for its own.
-  void begin(JobPtr job, Ownership::Claim claim, JobMemories::Ptr memory, Creations::Slot turn,
-             const reconciler::CreatePod& write, const Log& log);
+  void begin(codecs::JobPtr job, membership::Ownership::Claim claim, JobMemories::Ptr memory,
+             Creations::Slot turn, const reconciler::CreatePod& write, const Log& log);
   // The turn for the first pod that this decision creates. Null: it creates none, or must wait.
   Creations::Slot take_turn(const std::string& key, const reconciler::Decision& decision);
   // Those in line whose attempts this decision ends are not sent any more.
@@ -91,8 +91,8 @@ class PodCreations {
  private:
   void withdraw(const reconciler::Status& next, JobMemory& memory);
   // The cache shows that the attempt has ended, or that its job is gone.
-  bool is_over(const CachedJob& job, std::int64_t attempt) const;
-  Task<void> create(JobPtr job, Ownership::Claim claim, JobMemories::Ptr memory,
+  bool is_over(const codecs::CachedJob& job, std::int64_t attempt) const;
+  Task<void> create(codecs::JobPtr job, membership::Ownership::Claim claim, JobMemories::Ptr memory,
                     Creations::Slot slot, reconciler::CreatePod write, Log log);
   using IsMeant = std::function<bool(int shard)>;
   void cancel(const IsMeant& is_meant, bool hands_over);
@@ -106,4 +106,4 @@ class PodCreations {
   TimerId hand_over_timer_ = 0;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

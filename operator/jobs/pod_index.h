@@ -6,7 +6,7 @@
 #include "client/cache/store.h"
 #include "operator/codecs/pod_codec.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 using kube::namespace_of;
 
@@ -18,15 +18,15 @@ inline std::string settled(const std::string& key) { return key + "/settled"; }
 inline constexpr const char* kByNode = "node";
 
 // Empty: the pod names no job.
-inline std::string job_key(const CachedPod& pod) {
+inline std::string job_key(const codecs::CachedPod& pod) {
   return pod.job_name.empty() ? "" : pod.namespace_ + "/" + pod.job_name;
 }
 // What is looked at because of the pod: its job; "<namespace>/", the job of no name, for one that
 // names none and has our finalizer. No attempt's pod is like that: its own name names the job.
-inline std::string look_key(const CachedPod& pod) {
+inline std::string look_key(const codecs::CachedPod& pod) {
   const bool is_nobodys = pod.job_name.empty() && pod.pod.has_finalizer;
   return is_nobodys ? pod.namespace_ + "/" : job_key(pod);
 }
 void add_pod_indexes(cache::Store& pods);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -6,7 +6,7 @@
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 PodShards::PodShards(Dependencies dependencies, int shards, std::vector<std::string> namespaces)
     : deps_(std::move(dependencies)), shards_(shards), since_(static_cast<std::size_t>(shards)) {
@@ -86,7 +86,7 @@ void PodShards::narrow() {
     if (selected_.count(shard) == 0) since_[static_cast<std::size_t>(shard)] = 0;
   }
   deps_.pods.narrow(selector(selected_, shards_), [this](const kube::ObjectPtr& object) {
-    const PodPtr pod = kube::as<CachedPod>(object);
+    const codecs::PodPtr pod = kube::as<codecs::CachedPod>(object);
     const auto shard = reconciler::labelled_shard(pod->pod.shard_label, shards_);
     const bool stays = !shard || selected_.count(*shard) != 0;
     if (!stays) deps_.on_drop(*pod);
@@ -127,4 +127,4 @@ void PodShards::on_progress() {
   });
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

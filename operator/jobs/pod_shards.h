@@ -23,7 +23,7 @@
 #include "core/loop.h"
 #include "operator/codecs/pod_codec.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class PodShards {
  public:
@@ -37,7 +37,7 @@ class PodShards {
     // The pods of these shards in this watched namespace are in the cache by now; "": in all.
     std::function<void(const std::set<int>& shards, const std::string& watched)> on_read;
     // The pod leaves the cache although it is not deleted.
-    std::function<void(const CachedPod& pod)> on_drop;
+    std::function<void(const codecs::CachedPod& pod)> on_drop;
   };
   // Call it before the informer starts. `namespaces`: as the informer's.
   PodShards(Dependencies dependencies, int shards, std::vector<std::string> namespaces);
@@ -79,4 +79,4 @@ class PodShards {
   TimerId again_ = 0;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

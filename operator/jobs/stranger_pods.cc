@@ -10,11 +10,11 @@
 #include "operator/jobs/pod_index.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 Task<Status> StrangerPods::release(std::string key, std::string uid) {
-  std::vector<PodPtr> strangers;
-  for (const PodPtr& pod : caches_.pods().by_index(kByJob, key)) {
+  std::vector<codecs::PodPtr> strangers;
+  for (const codecs::PodPtr& pod : caches_.pods().by_index(kByJob, key)) {
     if (!pod->pod.has_finalizer || pod->names(uid)) continue;
     if (membership_.claim_shard(caches_.shard_of(*pod))) strangers.push_back(pod);
   }
@@ -38,12 +38,12 @@ Task<Result<std::string>> StrangerPods::read_uid(std::string key) {
   co_return answer ? string_at(at(*answer, "metadata"), "uid") : "";
 }
 
-Task<Status> StrangerPods::release_all(std::string ns, std::vector<PodPtr> strangers,
+Task<Status> StrangerPods::release_all(std::string ns, std::vector<codecs::PodPtr> strangers,
                                        std::string live_uid) {
   std::optional<Error> failure;
   std::vector<std::function<Task<void>()>> releases;
   releases.reserve(strangers.size());
-  for (const PodPtr& pod : strangers) {
+  for (const codecs::PodPtr& pod : strangers) {
     releases.emplace_back([this, &ns, &live_uid, &pod, &failure]() -> Task<void> {
       const auto claim = membership_.claim_shard(caches_.shard_of(*pod));
       if (failure || !claim || pod->names(live_uid)) co_return;
@@ -60,4 +60,4 @@ Task<Status> StrangerPods::release_all(std::string ns, std::vector<PodPtr> stran
   co_return Unit{};
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

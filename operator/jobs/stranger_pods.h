@@ -13,12 +13,12 @@
 #include "operator/jobs/job_caches.h"
 #include "operator/membership/membership.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class StrangerPods {
  public:
-  StrangerPods(Loop& loop, kube::Client& client, const JobCaches& caches, Membership& membership,
-               Executor& executor)
+  StrangerPods(Loop& loop, kube::Client& client, const JobCaches& caches,
+               membership::Membership& membership, Executor& executor)
       : loop_(loop),
         client_(client),
         caches_(caches),
@@ -31,14 +31,14 @@ class StrangerPods {
  private:
   // The UID of the job of this key now, read live; empty: there is none.
   Task<Result<std::string>> read_uid(std::string key);
-  Task<Status> release_all(std::string namespace_, std::vector<PodPtr> strangers,
+  Task<Status> release_all(std::string namespace_, std::vector<codecs::PodPtr> strangers,
                            std::string live_uid);
 
   Loop& loop_;
   kube::Client& client_;
   const JobCaches& caches_;
-  Membership& membership_;
+  membership::Membership& membership_;
   Executor& executor_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -8,7 +8,7 @@
 #include "core/json_view.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 constexpr int kPageSize = 500;
@@ -200,4 +200,4 @@ Task<void> StrayPods::seek() {
   seeking_ = false;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -24,7 +24,7 @@
 #include "core/task.h"
 #include "operator/membership/ownership.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class StrayPods {
  public:
@@ -38,15 +38,16 @@ class StrayPods {
     kube::Client& client;
     Log log;
     // None: this replica does not hold the shard.
-    std::function<std::optional<Ownership::Claim>(int shard)> claim;
+    std::function<std::optional<membership::Ownership::Claim>(int shard)> claim;
     // Our watch shows the pod.
     std::function<bool(const std::string& namespace_, const std::string& name)> shows;
     std::function<Task<Status>(std::string namespace_, std::string name, std::string uid,
-                               Ownership::Claim claim)>
+                               membership::Ownership::Claim claim)>
         release;
     // So that the watch shows the pod to whoever has its job.
     std::function<Task<Status>(std::string namespace_, std::string name, std::string uid,
-                               std::string job_name, std::string job_uid, Ownership::Claim claim)>
+                               std::string job_name, std::string job_uid,
+                               membership::Ownership::Claim claim)>
         relabel;
   };
   // `namespaces`: empty means all.
@@ -87,4 +88,4 @@ class StrayPods {
   TimerId seek_timer_ = 0;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -8,7 +8,7 @@
 #include "core/time.h"
 #include "reconciler/orphan_class.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
 class Telemetry {
  public:
@@ -56,4 +56,4 @@ inline constexpr const char* kNotificationResults[] = {"delivered", "failed", "r
 inline constexpr const char* kShardMoves[] = {"gained", "handed_over", "released", "taken",
                                               "lapsed"};
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

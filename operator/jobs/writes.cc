@@ -4,17 +4,17 @@
 
 #include "client/kube/object.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
-ObjectReference reference(const reconciler::Job& job) {
-  ObjectReference reference;
+events::ObjectReference reference(const reconciler::Job& job) {
+  events::ObjectReference reference;
   reference.namespace_ = job.namespace_;
   reference.name = job.name;
   reference.uid = job.uid;
   return reference;
 }
 
-void record(EventSink& events, const reconciler::Job& job,
+void record(events::EventSink& events, const reconciler::Job& job,
             const std::optional<reconciler::Event>& event) {
   if (!event) return;
   events.record(reference(job), event->warning, event->reason, event->action, event->note);
@@ -31,4 +31,4 @@ std::string pod_path(const std::string& namespace_, const std::string& name) {
   return kube::object_path("/api/v1", "pods", namespace_, name);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -11,12 +11,12 @@
 #include "reconciler/job/decide.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 
-ObjectReference reference(const reconciler::Job& job);
+events::ObjectReference reference(const reconciler::Job& job);
 
 // An Event about the job; none: nothing to record.
-void record(EventSink& events, const reconciler::Job& job,
+void record(events::EventSink& events, const reconciler::Job& job,
             const std::optional<reconciler::Event>& event);
 
 // The watch shows the written object. Only the version in the answer counts.
@@ -24,4 +24,4 @@ kube::CallOptions for_its_version(std::string content_type = "application/json")
 
 std::string pod_path(const std::string& namespace_, const std::string& name);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -2,7 +2,7 @@
 
 #include "operator/codecs/job_codec.h"
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 namespace {
 
 Json object_in(const JsonView& json) {
@@ -32,7 +32,7 @@ BatchJobPtr decode_batch_job(const JsonView& json) {
   cached->finished = lane::is_finished(object_in(at(json, "status")));
   if (cached->finished) return cached;
   const std::size_t bytes = at(json, "spec").text().size() + at(json, "metadata").text().size();
-  if (bytes <= kMaxCachedTexts) cached->job = decode_whole_batch_job(json);
+  if (bytes <= codecs::kMaxCachedTexts) cached->job = decode_whole_batch_job(json);
   return cached;
 }
 
@@ -45,7 +45,7 @@ std::optional<lane::BatchJob> decode_whole_batch_job(const JsonView& json) {
   job.uid = meta.uid;
   job.version = meta.version;
   job.deleting = at(at(json, "metadata"), "deletionTimestamp").is_string();
-  Result<Json> shared = parse_json(shared_metadata(at(json, "metadata")));
+  Result<Json> shared = parse_json(codecs::shared_metadata(at(json, "metadata")));
   if (shared.ok()) job.metadata = std::move(*shared);
   job.spec = object_in(at(json, "spec"));
   job.status = object_in(at(json, "status"));
@@ -77,4 +77,4 @@ kube::Kind selected_namespace_kind(const std::string& label_selector) {
   return kind;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

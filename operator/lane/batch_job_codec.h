@@ -7,7 +7,7 @@
 #include "client/kube/object.h"
 #include "lane/batch_job.h"
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 
 // A cached Job. spec.managedBy cannot be a field selector, so the watch brings every Job of the
 // cluster. Of those that are not ours, and of those that have finished, only the name is kept.
@@ -33,4 +33,4 @@ std::string batch_status_body(const lane::BatchJob& job, const Json& metadata, c
 // Namespaces that this selector selects, by their metadata.
 kube::Kind selected_namespace_kind(const std::string& label_selector);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

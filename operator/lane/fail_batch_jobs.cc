@@ -6,7 +6,7 @@
 #include "operator/lane/batch_job_codec.h"
 #include "reconciler/refusals.h"
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 namespace {
 
 constexpr int kPageSize = 500;
@@ -87,7 +87,7 @@ Task<Result<int>> fail_batch_jobs(kube::Client& client, std::vector<std::string>
       auto task = fail_all_in(client, namespace_);
       const Result<Pass> pass = co_await task;
       if (!pass) {
-        auto gone = is_of_gone_namespace(client, pass.error(), namespace_);
+        auto gone = jobs::is_of_gone_namespace(client, pass.error(), namespace_);
         if (!co_await gone && !refused) refused = pass.error();
         break;
       }
@@ -107,4 +107,4 @@ Task<Result<int>> fail_batch_jobs(kube::Client& client, std::vector<std::string>
   co_return failed;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

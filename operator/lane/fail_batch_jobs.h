@@ -9,11 +9,11 @@
 #include "core/log.h"
 #include "core/task.h"
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 
 // Call it when no replica runs. `namespaces`: empty: all. Returns how many Jobs it has failed. Jobs
 // that change meanwhile are read again. The client must outlive the task.
 Task<Result<int>> fail_batch_jobs(kube::Client& client, std::vector<std::string> namespaces,
                                   Log log);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

@@ -2,7 +2,7 @@
 
 #include "operator/jobs/pod_index.h"
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 namespace {
 
 // A watch that has not shown our own write after this time lags.
@@ -13,8 +13,8 @@ constexpr std::chrono::minutes kLookAgain{30};
 // An object that the API server did not find may be there soon: a CRD.
 constexpr std::chrono::seconds kMissingLook{30};
 
-ReconcilePool::Config pool_config() {
-  ReconcilePool::Config config;
+controller::ReconcilePool::Config pool_config() {
+  controller::ReconcilePool::Config config;
   config.workers = kLaneWorkers;
   return config;
 }
@@ -45,7 +45,7 @@ LaneController::LaneController(Dependencies deps)
 void LaneController::look_at_all_of(const std::set<int>& shards) {
   batch_jobs_.for_each([&](const BatchJobPtr& job) {
     if (!job->ours || shards.count(facts_.shard_of(*job)) == 0) return;
-    if (facts_.has_work(*job)) pool_.queue().add(job->key(), Priority::kLow);
+    if (facts_.has_work(*job)) pool_.queue().add(job->key(), controller::Priority::kLow);
   });
 }
 
@@ -57,22 +57,24 @@ void LaneController::on_batch_job(const cache::View<CachedBatchJob>::Change& cha
     memory_.erase(change.before->uid);
   }
   if (!change.after || !change.after->ours || !facts_.has_work(*change.after)) return;
-  pool_.queue().add(change.after->key(), change.initial ? Priority::kLow : Priority::kFresh);
+  pool_.queue().add(change.after->key(),
+                    change.initial ? controller::Priority::kLow : controller::Priority::kFresh);
 }
 
-void LaneController::on_job(const cache::View<CachedJob>::Change& change) {
-  const CachedJob& job = change.latest();
+void LaneController::on_job(const cache::View<codecs::CachedJob>::Change& change) {
+  const codecs::CachedJob& job = change.latest();
   if (job.source.empty()) return;
   for (const BatchJobPtr& owner : facts_.owners(job)) {
     if (!facts_.has_work(*owner)) continue;
-    pool_.queue().add(owner->key(), change.initial ? Priority::kLow : Priority::kFresh);
+    pool_.queue().add(owner->key(),
+                      change.initial ? controller::Priority::kLow : controller::Priority::kFresh);
   }
 }
 
 // Of the other changes of a pod the status of its DurableJob tells.
-void LaneController::on_pod(const cache::View<CachedPod>::Change& change) {
+void LaneController::on_pod(const cache::View<codecs::CachedPod>::Change& change) {
   if (counts_as_ready(change.before) == counts_as_ready(change.after)) return;
-  const JobPtr job = jobs_.get(job_key(change.latest()));
+  const codecs::JobPtr job = jobs_.get(jobs::job_key(change.latest()));
   if (!job || job->source.empty()) return;
   for (const BatchJobPtr& owner : facts_.owners(*job)) {
     if (!owner->finished) pool_.queue().add(owner->key());
@@ -83,7 +85,7 @@ void LaneController::on_namespace(const cache::Change& change) {
   if (!change.after || change.before) return;
   batch_jobs_.for_each([&](const BatchJobPtr& job) {
     if (!job->ours || job->namespace_ != change.after->name) return;
-    if (facts_.has_work(*job)) pool_.queue().add(job->key(), Priority::kLow);
+    if (facts_.has_work(*job)) pool_.queue().add(job->key(), controller::Priority::kLow);
   });
 }
 
@@ -107,7 +109,7 @@ std::optional<Duration> LaneController::awaits_caches(const CachedBatchJob& job,
 }
 
 lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJob& job,
-                                const LaneMemory& memory, JobPtr& keep) const {
+                                const LaneMemory& memory, codecs::JobPtr& keep) const {
   lane::View view{.job = job};
   view.now = now();
   view.keeps_rights = keeps_rights_;
@@ -132,11 +134,11 @@ lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJ
   return view;
 }
 
-Task<ReconcileResult> LaneController::reconcile(std::string key) {
+Task<controller::ReconcileResult> LaneController::reconcile(std::string key) {
   const BatchJobPtr found = batch_jobs_.get(key);
-  if (!found || !found->ours) co_return ReconcileResult{};
+  if (!found || !found->ours) co_return controller::ReconcileResult{};
   const auto claim = membership_.claim(facts_.shard_key(*found));
-  if (!claim) co_return ReconcileResult{};
+  if (!claim) co_return controller::ReconcileResult{};
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   if (found->finished) {
     auto strays = delete_strays_of_finished(found, *claim);
@@ -145,7 +147,7 @@ Task<ReconcileResult> LaneController::reconcile(std::string key) {
   LaneMemoryPtr& kept = memory_[found->uid];
   if (!kept) kept = std::make_shared<LaneMemory>();
   const LaneMemoryPtr memory = kept;
-  ReconcileResult result;
+  controller::ReconcileResult result;
   if (const auto wait = awaits_caches(*found, *memory)) {
     result.wake_after = *wait;
     co_return result;
@@ -164,7 +166,7 @@ Task<ReconcileResult> LaneController::reconcile(std::string key) {
     result.error = cleared.error();
     co_return result;
   }
-  JobPtr keep;
+  codecs::JobPtr keep;
   lane::View seen = view(*found, *job, *memory, keep);
   if (seen.is_gone) {
     auto left = requests_.pods_left(job->namespace_, lane::record_of(*job)->uid);
@@ -185,9 +187,9 @@ Task<ReconcileResult> LaneController::reconcile(std::string key) {
 }
 
 // The cache has only the name of a Job that has finished.
-Task<ReconcileResult> LaneController::delete_strays_of_finished(BatchJobPtr found,
-                                                                Ownership::Claim claim) {
-  ReconcileResult result;
+Task<controller::ReconcileResult> LaneController::delete_strays_of_finished(
+    BatchJobPtr found, membership::Ownership::Claim claim) {
+  controller::ReconcileResult result;
   if (!facts_.has_work(*found)) co_return result;
   auto read = requests_.whole(found);
   const Result<lane::BatchJob> job = co_await read;
@@ -203,4 +205,4 @@ Task<ReconcileResult> LaneController::delete_strays_of_finished(BatchJobPtr foun
   co_return result;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

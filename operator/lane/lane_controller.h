@@ -22,24 +22,24 @@
 #include "operator/lane/lane_facts.h"
 #include "operator/lane/lane_requests.h"
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 
-class LaneController : public Controller {
+class LaneController : public controller::Controller {
  public:
   struct Dependencies {
     Loop& loop;
     kube::Client& client;
     Log log;
-    EventSink& events;
+    events::EventSink& events;
     // Of job_kind() and batch_job_kind().
-    cache::View<CachedJob> jobs;
+    cache::View<codecs::CachedJob> jobs;
     cache::View<CachedBatchJob> batch_jobs;
     // Of pod_kind(), and which of them are read.
-    cache::View<CachedPod> pods;
-    const PodShards& pod_shards;
+    cache::View<codecs::CachedPod> pods;
+    const jobs::PodShards& pod_shards;
     // Of selected_namespace_kind(); null: all namespaces.
     cache::Informer* namespaces;
-    Membership& membership;
+    membership::Membership& membership;
     // False: its rights in a namespace go with the namespace.
     bool keeps_rights;
   };
@@ -55,30 +55,31 @@ class LaneController : public Controller {
 
  private:
   void on_batch_job(const cache::View<CachedBatchJob>::Change& change);
-  void on_job(const cache::View<CachedJob>::Change& change);
-  void on_pod(const cache::View<CachedPod>::Change& change);
+  void on_job(const cache::View<codecs::CachedJob>::Change& change);
+  void on_pod(const cache::View<codecs::CachedPod>::Change& change);
   void on_namespace(const cache::Change& change);
 
-  Task<ReconcileResult> reconcile(std::string key);
+  Task<controller::ReconcileResult> reconcile(std::string key);
   // None: act. Otherwise look again after that time.
   std::optional<Duration> awaits_caches(const CachedBatchJob& job, LaneMemory& memory);
   // `keep` keeps the DurableJob that the view points to.
   lane::View view(const CachedBatchJob& cached, const lane::BatchJob& job, const LaneMemory& memory,
-                  JobPtr& keep) const;
-  Task<ReconcileResult> delete_strays_of_finished(BatchJobPtr found, Ownership::Claim claim);
+                  codecs::JobPtr& keep) const;
+  Task<controller::ReconcileResult> delete_strays_of_finished(BatchJobPtr found,
+                                                              membership::Ownership::Claim claim);
   Time now() const { return client_.server_clock().now(loop_.now()); }
 
   Loop& loop_;
   kube::Client& client_;
   Log log_;
-  cache::View<CachedJob> jobs_;
+  cache::View<codecs::CachedJob> jobs_;
   cache::View<CachedBatchJob> batch_jobs_;
   const bool keeps_rights_;
-  Membership& membership_;
+  membership::Membership& membership_;
   LaneFacts facts_;
   LaneRequests requests_;
-  ReconcilePool pool_;
+  controller::ReconcilePool pool_;
   std::unordered_map<std::string, LaneMemoryPtr> memory_;  // by the Job's UID
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

@@ -7,7 +7,7 @@
 #include "operator/jobs/pod_index.h"
 #include "reconciler/shards.h"
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 namespace {
 
 constexpr const char* kByUid = "lane-uid";      // of batch/v1 Jobs
@@ -19,22 +19,22 @@ std::string in_namespace(const std::string& namespace_, const std::string& uid) 
 
 }  // namespace
 
-bool counts_as_ready(const PodPtr& cached) {
+bool counts_as_ready(const codecs::PodPtr& cached) {
   if (!cached) return false;
   const reconciler::PodView& pod = cached->pod;
   return pod.ready && !pod.deletion && !pod.ended();
 }
 
-std::string lane_shard_key(const CachedBatchJob& job, const std::vector<JobPtr>& owned) {
-  const auto first =
-      std::min_element(owned.begin(), owned.end(),
-                       [](const JobPtr& a, const JobPtr& b) { return a->name < b->name; });
+std::string lane_shard_key(const CachedBatchJob& job, const std::vector<codecs::JobPtr>& owned) {
+  const auto first = std::min_element(
+      owned.begin(), owned.end(),
+      [](const codecs::JobPtr& a, const codecs::JobPtr& b) { return a->name < b->name; });
   if (first != owned.end()) return reconciler::shard_key((*first)->job);
   return job.has_queue ? job.namespace_ : job.uid;
 }
 
-bool any_runs(const std::vector<JobPtr>& owned) {
-  return std::any_of(owned.begin(), owned.end(), [](const JobPtr& one) {
+bool any_runs(const std::vector<codecs::JobPtr>& owned) {
+  return std::any_of(owned.begin(), owned.end(), [](const codecs::JobPtr& one) {
     return !is_terminal(one->job.status.phase) && !one->job.deleting;
   });
 }
@@ -50,26 +50,26 @@ LaneFacts::LaneFacts(Dependencies dependencies) : deps_(std::move(dependencies))
     return job.ours ? std::vector<std::string>{in_namespace(job.namespace_, job.uid)}
                     : std::vector<std::string>{};
   });
-  deps_.jobs.add_index(kByOwner, [](const CachedJob& job) {
+  deps_.jobs.add_index(kByOwner, [](const codecs::CachedJob& job) {
     return job.source.empty() || job.owner_uid.empty()
                ? std::vector<std::string>{}
                : std::vector<std::string>{in_namespace(job.namespace_, job.owner_uid)};
   });
 }
 
-std::vector<JobPtr> LaneFacts::owned(const std::string& ns, const std::string& uid) const {
+std::vector<codecs::JobPtr> LaneFacts::owned(const std::string& ns, const std::string& uid) const {
   return deps_.jobs.by_index(kByOwner, in_namespace(ns, uid));
 }
 
-std::vector<BatchJobPtr> LaneFacts::owners(const CachedJob& durable) const {
+std::vector<BatchJobPtr> LaneFacts::owners(const codecs::CachedJob& durable) const {
   return deps_.batch_jobs.by_index(kByUid, in_namespace(durable.namespace_, durable.owner_uid));
 }
 
-std::optional<std::int64_t> LaneFacts::ready_pods(const CachedJob& durable) const {
+std::optional<std::int64_t> LaneFacts::ready_pods(const codecs::CachedJob& durable) const {
   const int shard = deps_.membership.shard_of(reconciler::shard_key(durable.job));
   if (!deps_.pod_shards.read(shard, durable.namespace_)) return std::nullopt;
-  const std::vector<PodPtr> pods = deps_.pods.by_index(kByJob, durable.key());
-  return std::count_if(pods.begin(), pods.end(), [&](const PodPtr& pod) {
+  const std::vector<codecs::PodPtr> pods = deps_.pods.by_index(jobs::kByJob, durable.key());
+  return std::count_if(pods.begin(), pods.end(), [&](const codecs::PodPtr& pod) {
     return pod->owner_uid == durable.uid && counts_as_ready(pod);
   });
 }
@@ -78,4 +78,4 @@ bool LaneFacts::is_selected(const std::string& ns) const {
   return !deps_.namespaces || deps_.namespaces->store().get(ns) != nullptr;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

@@ -17,17 +17,17 @@
 #include "operator/lane/batch_job_codec.h"
 #include "operator/membership/membership.h"
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 
 // As batch/v1 counts. Null: there is no pod.
-bool counts_as_ready(const PodPtr& pod);
+bool counts_as_ready(const codecs::PodPtr& pod);
 
 // reconciler::shard_key() of the Job's DurableJob, also before that is made. `owned`: the
 // DurableJobs that the Job owns.
-std::string lane_shard_key(const CachedBatchJob& job, const std::vector<JobPtr>& owned);
+std::string lane_shard_key(const CachedBatchJob& job, const std::vector<codecs::JobPtr>& owned);
 
 // One of these DurableJobs has not ended, and is not being deleted.
-bool any_runs(const std::vector<JobPtr>& owned);
+bool any_runs(const std::vector<codecs::JobPtr>& owned);
 
 // Between two writes of a Job's status that only count ready pods. etcd keeps each version of the
 // Job until it compacts. `bytes`: of the Job as JSON.
@@ -37,21 +37,21 @@ class LaneFacts {
  public:
   struct Dependencies {
     // Of job_kind() and batch_job_kind().
-    cache::View<CachedJob> jobs;
+    cache::View<codecs::CachedJob> jobs;
     cache::View<CachedBatchJob> batch_jobs;
     // Of pod_kind(), and which of them are read.
-    cache::View<CachedPod> pods;
-    const PodShards& pod_shards;
+    cache::View<codecs::CachedPod> pods;
+    const jobs::PodShards& pod_shards;
     // Of selected_namespace_kind(); null: all namespaces.
     cache::Informer* namespaces;
-    const Membership& membership;
+    const membership::Membership& membership;
   };
   // Adds indexes to the caches.
   explicit LaneFacts(Dependencies dependencies);
 
   // The DurableJobs that this Job owns, and the other way round.
-  std::vector<JobPtr> owned(const std::string& namespace_, const std::string& uid) const;
-  std::vector<BatchJobPtr> owners(const CachedJob& durable) const;
+  std::vector<codecs::JobPtr> owned(const std::string& namespace_, const std::string& uid) const;
+  std::vector<BatchJobPtr> owners(const codecs::CachedJob& durable) const;
 
   // False: the Job has finished, and no DurableJob of it runs.
   bool has_work(const CachedBatchJob& job) const {
@@ -64,7 +64,7 @@ class LaneFacts {
     return deps_.membership.shard_of(shard_key(job));
   }
   // Pods of this DurableJob; none: they are not all in the cache.
-  std::optional<std::int64_t> ready_pods(const CachedJob& durable) const;
+  std::optional<std::int64_t> ready_pods(const codecs::CachedJob& durable) const;
   bool is_selected(const std::string& namespace_) const;
   // The version of DurableJobs that the cache shows of the namespace.
   std::uint64_t durable_version(const std::string& namespace_) const {
@@ -75,4 +75,4 @@ class LaneFacts {
   Dependencies deps_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

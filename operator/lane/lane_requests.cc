@@ -6,7 +6,7 @@
 #include "operator/codecs/job_codec.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 namespace {
 
 // Then a name that was taken may be free.
@@ -35,7 +35,7 @@ std::string durable_path(const std::string& ns, const std::string& name) {
 }  // namespace
 
 Task<Status> LaneRequests::perform(const lane::BatchJob& job, const lane::Decision& decision,
-                                   LaneMemoryPtr memory, Gate::Claim claim) {
+                                   LaneMemoryPtr memory, controller::Gate::Claim claim) {
   if (decision.look) {
     auto task = look(job, memory);
     co_return co_await task;
@@ -58,7 +58,7 @@ Task<Status> LaneRequests::perform(const lane::BatchJob& job, const lane::Decisi
     if (!done) co_return done.error();
     if (memory->created.empty()) co_return Unit{};
   }
-  for (const lane::Event& event : decision.events) record(job, event);
+  for (const lane::Event& event : decision.events) jobs::record(job, event);
   co_return patched;
 }
 
@@ -80,20 +80,20 @@ Task<Result<lane::BatchJob>> LaneRequests::whole(BatchJobPtr job) {
 }
 
 Task<Status> LaneRequests::write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
-                                        LaneMemoryPtr memory, Gate::Claim claim) {
+                                        LaneMemoryPtr memory, controller::Gate::Claim claim) {
   auto put = writer_.put(claim, batch_path(job.namespace_, job.name) + "/status",
                          batch_status_body(job, write.metadata, write.status),
                          {.answer_with_metadata = true});
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
   memory->last_write = deps_.loop.now();
-  raise(memory->job_version, *answer);
+  controller::raise(memory->job_version, *answer);
   co_return Unit{};
 }
 
 Task<Status> LaneRequests::send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
                                 lane::Source source, Json fields, LaneMemory& memory,
-                                Gate::Claim claim) {
+                                controller::Gate::Claim claim) {
   kube::CallOptions options;
   options.answer_with_metadata = true;
   options.content_type = "application/json-patch+json";
@@ -101,13 +101,13 @@ Task<Status> LaneRequests::send(const lane::BatchJob& job, std::string name, std
                             lane::patch_body(version, source, fields), options);
   const Result<JsonDocument> answer = co_await call;
   if (!answer) co_return answer.error();
-  raise(memory.durable_version, *answer);
-  raise(version, *answer);
+  controller::raise(memory.durable_version, *answer);
+  controller::raise(version, *answer);
   co_return Unit{};
 }
 
 Task<Status> LaneRequests::patch(const lane::BatchJob& job, const lane::Patch& patch,
-                                 LaneMemoryPtr memory, Gate::Claim claim) {
+                                 LaneMemoryPtr memory, controller::Gate::Claim claim) {
   auto known = is_current(job);
   const Status current = co_await known;
   if (!current) co_return current.error();
@@ -131,16 +131,16 @@ Task<Status> LaneRequests::patch(const lane::BatchJob& job, const lane::Patch& p
     }
   }
   if (refused.fields.empty()) co_return Unit{};
-  record(job, lane::Event{true, "ChangeRefused",
-                          "DurableJob " + patch.name +
-                              " keeps its old values: " + lane::text_of(refused.fields)});
+  jobs::record(job, lane::Event{true, "ChangeRefused",
+                                "DurableJob " + patch.name +
+                                    " keeps its old values: " + lane::text_of(refused.fields)});
   memory->refused = std::move(refused);
   look_again(job);
   co_return Unit{};
 }
 
 Task<Status> LaneRequests::create(const lane::BatchJob& job, const lane::Creation& creation,
-                                  LaneMemoryPtr memory, Gate::Claim claim) {
+                                  LaneMemoryPtr memory, controller::Gate::Claim claim) {
   auto post = writer_.post(
       claim,
       kube::collection_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_),
@@ -149,7 +149,7 @@ Task<Status> LaneRequests::create(const lane::BatchJob& job, const lane::Creatio
   memory->created.clear();
   if (answer) {
     memory->created = string_at(at(*answer, "metadata"), "uid");
-    raise(memory->durable_version, *answer);
+    controller::raise(memory->durable_version, *answer);
     co_return Unit{};
   }
   const Error& error = answer.error();
@@ -159,9 +159,9 @@ Task<Status> LaneRequests::create(const lane::BatchJob& job, const lane::Creatio
     co_return Unit{};
   }
   if (is_refusal(error)) {
-    record(job,
-           lane::Event{true, "DurableJobRefused",
-                       "DurableJob " + creation.name + " could not be created: " + error.message});
+    jobs::record(job, lane::Event{true, "DurableJobRefused",
+                                  "DurableJob " + creation.name +
+                                      " could not be created: " + error.message});
   }
   if (error.code != ErrorCode::kAlreadyExists) co_return error;
   auto get = deps_.client.get(durable_path(job.namespace_, creation.name));
@@ -180,7 +180,7 @@ Task<Status> LaneRequests::create(const lane::BatchJob& job, const lane::Creatio
 // asked again at once.
 Status LaneRequests::await_watch(const lane::BatchJob& job, const JsonView& live,
                                  LaneMemory& memory) {
-  raise(memory.durable_version, live);
+  controller::raise(memory.durable_version, live);
   if (memory.durable_version <= deps_.facts.durable_version(job.namespace_)) {
     return make_error(ErrorCode::kConflict, "the watch does not show the Job's DurableJob");
   }
@@ -231,18 +231,18 @@ Task<Status> LaneRequests::is_current(const lane::BatchJob& job) {
   co_return make_error(ErrorCode::kConflict, "the Job has changed");
 }
 
-Task<Status> LaneRequests::delete_strays(const lane::BatchJob& job, Gate::Claim claim) {
-  for (const JobPtr& one : deps_.facts.owned(job.namespace_, job.uid)) {
+Task<Status> LaneRequests::delete_strays(const lane::BatchJob& job, controller::Gate::Claim claim) {
+  for (const codecs::JobPtr& one : deps_.facts.owned(job.namespace_, job.uid)) {
     if (!lane::is_stray(job, one->job)) continue;
     auto known = is_current(job);
     const Status current = co_await known;
     if (!current) co_return current.error();
     auto call = writer_.del(claim, durable_path(one->namespace_, one->name),
-                            preconditions(one->uid, one->version));
+                            controller::preconditions(one->uid, one->version));
     const Result<JsonDocument> answer = co_await call;
     if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
   }
   co_return Unit{};
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

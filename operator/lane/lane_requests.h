@@ -21,7 +21,7 @@
 #include "operator/lane/batch_job_codec.h"
 #include "operator/lane/lane_facts.h"
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 
 // What this process knows of one Job beside the caches.
 struct LaneMemory {
@@ -43,8 +43,8 @@ class LaneRequests {
   struct Dependencies {
     Loop& loop;
     kube::Client& client;
-    EventSink& events;
-    const Gate& gate;
+    events::EventSink& events;
+    const controller::Gate& gate;
     const LaneFacts& facts;
     // Look at the Job with this key again.
     std::function<void(const std::string& key)> look_at;
@@ -57,20 +57,21 @@ class LaneRequests {
   // Pods of the recorded DurableJob have not ended. The cache may have none of them, because they
   // are of another shard than the Job.
   Task<Result<bool>> pods_left(std::string ns, std::string durable_uid);
-  Task<Status> delete_strays(const lane::BatchJob& job, Gate::Claim claim);
+  Task<Status> delete_strays(const lane::BatchJob& job, controller::Gate::Claim claim);
   Task<Status> perform(const lane::BatchJob& job, const lane::Decision& decision,
-                       LaneMemoryPtr memory, Gate::Claim claim);
+                       LaneMemoryPtr memory, controller::Gate::Claim claim);
 
  private:
   Task<Status> write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
-                            LaneMemoryPtr memory, Gate::Claim claim);
+                            LaneMemoryPtr memory, controller::Gate::Claim claim);
   Task<Status> patch(const lane::BatchJob& job, const lane::Patch& patch, LaneMemoryPtr memory,
-                     Gate::Claim claim);
+                     controller::Gate::Claim claim);
   // Sends these fields, and raises `version` to that of the answer.
   Task<Status> send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
-                    lane::Source source, Json fields, LaneMemory& memory, Gate::Claim claim);
+                    lane::Source source, Json fields, LaneMemory& memory,
+                    controller::Gate::Claim claim);
   Task<Status> create(const lane::BatchJob& job, const lane::Creation& creation,
-                      LaneMemoryPtr memory, Gate::Claim claim);
+                      LaneMemoryPtr memory, controller::Gate::Claim claim);
   Task<Status> is_current(const lane::BatchJob& job);
   Status await_watch(const lane::BatchJob& job, const JsonView& live, LaneMemory& memory);
   Task<Status> look(const lane::BatchJob& job, LaneMemoryPtr memory);
@@ -78,7 +79,7 @@ class LaneRequests {
   void look_again(const lane::BatchJob& job) { deps_.look_at(job.namespace_ + "/" + job.name); }
 
   Dependencies deps_;
-  Writer writer_;
+  controller::Writer writer_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

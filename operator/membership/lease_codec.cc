@@ -10,7 +10,7 @@
 #include "core/json_time.h"
 #include "reconciler/shards.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 namespace {
 
 constexpr const char* kShardsAnnotation = "holdfast.dev/shards";
@@ -128,4 +128,4 @@ std::string shard_lease_body(const LeaseWrite& write, int shard) {
   return lease_body(write, shard_lease_name(shard), kShardLease, !write.holder.empty());
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -16,7 +16,7 @@
 #include "client/kube/object.h"
 #include "core/time.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 inline constexpr const char* kLeaseLabel = "holdfast.dev/lease";
 inline constexpr const char* kMemberLease = "member";
@@ -63,4 +63,4 @@ struct LeaseWrite {
 std::string member_lease_body(const LeaseWrite& write, const std::string& member);
 std::string shard_lease_body(const LeaseWrite& write, int shard);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -4,7 +4,7 @@
 #include "core/json.h"
 #include "core/pause.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 LeaseRequests::LeaseRequests(kube::Client& client, MembershipConfig config, Log log)
     : client_(client), config_(std::move(config)), log_(std::move(log)) {}
@@ -74,4 +74,4 @@ void LeaseRequests::report(const char* what, const std::string& member, const Er
   log_.warn(what, fields);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

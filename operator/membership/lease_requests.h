@@ -14,7 +14,7 @@
 #include "operator/membership/lease_codec.h"
 #include "reconciler/shards.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 struct MembershipConfig {
   std::string namespace_ = "holdfast-system";
@@ -64,4 +64,4 @@ class LeaseRequests {
   std::string last_trouble_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

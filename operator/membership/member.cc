@@ -5,7 +5,7 @@
 
 #include "core/pause.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 namespace {
 
 // A shorter lapse moves no shards.
@@ -205,4 +205,4 @@ Task<void> Member::say_goodbye() {
   if (left) loop_.post(left);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

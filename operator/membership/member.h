@@ -18,7 +18,7 @@
 #include "operator/membership/member_watch.h"
 #include "operator/membership/shard_count.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 class Member {
  public:
@@ -84,4 +84,4 @@ class Member {
   std::function<void()> left_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

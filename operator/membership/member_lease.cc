@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 namespace {
 
 using std::chrono::seconds;
@@ -141,4 +141,4 @@ kube::CallOptions MemberLease::within_time() const {
   return options;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -10,7 +10,7 @@
 #include "core/random.h"
 #include "operator/membership/lease_requests.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 class MemberLease {
  public:
@@ -70,4 +70,4 @@ class MemberLease {
   bool was_confirmed_ = false;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 MemberWatch::MemberWatch(LeaseRequests& requests, cache::View<CachedLease> cached)
     : requests_(requests), cached_(cached), loop_(requests.loop()) {}
@@ -112,4 +112,4 @@ std::vector<OwnershipReport::Member> MemberWatch::report() {
   return members;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -15,7 +15,7 @@
 #include "operator/membership/silence.h"
 #include "reconciler/staleness.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 class MemberWatch {
  public:
@@ -53,4 +53,4 @@ class MemberWatch {
   std::set<std::string> deleting_;  // Leases
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 Membership::Membership(const Dependencies& dependencies, Config config, Handlers handlers)
     : requests_(dependencies.client, std::move(config), dependencies.log),
@@ -70,4 +70,4 @@ OwnershipReport Membership::report() {
   return report;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -24,7 +24,7 @@
 #include "operator/membership/ownership_report.h"
 #include "operator/membership/shards.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 class Membership : public Ownership {
  public:
@@ -124,4 +124,4 @@ class Membership : public Ownership {
   Shards shards_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

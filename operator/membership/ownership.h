@@ -6,9 +6,9 @@
 
 #include "client/controller/writer.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
-class Ownership : public Gate {
+class Ownership : public controller::Gate {
  public:
   // None: the job belongs to another replica, now or soon. Begin nothing. `key` is
   // reconciler::shard_key().
@@ -21,4 +21,4 @@ class Ownership : public Gate {
   virtual std::string shard_label(int shard) const = 0;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

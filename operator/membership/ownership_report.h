@@ -6,7 +6,7 @@
 
 #include "core/time.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 // kStarting: before join(). kReading: it reads everything again after a lapse.
 enum class MembershipState { kStarting, kJoining, kActing, kReading, kLapsed, kLeaving };
@@ -33,4 +33,4 @@ struct OwnershipReport {
   std::vector<Shard> shards;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

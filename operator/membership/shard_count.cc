@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 ShardCount::ShardCount(LeaseRequests& requests, cache::View<CachedLease> cached,
                        std::function<void(Error error)> refuse)
@@ -53,4 +53,4 @@ bool ShardCount::refuses(const CachedLease& lease) {
   return true;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -8,7 +8,7 @@
 #include "client/cache/view.h"
 #include "operator/membership/lease_requests.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 class ShardCount {
  public:
@@ -27,4 +27,4 @@ class ShardCount {
   std::function<void(Error error)> refuse_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

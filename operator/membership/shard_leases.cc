@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 namespace {
 
 // The most writes of shard Leases in progress at a time.
@@ -172,4 +172,4 @@ Task<void> ShardLeases::write_record(int shard, LeasePtr before, std::string win
   handlers_.written();
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

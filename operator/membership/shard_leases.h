@@ -17,7 +17,7 @@
 #include "operator/membership/member.h"
 #include "operator/membership/shard_table.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 class ShardLeases {
  public:
@@ -59,4 +59,4 @@ class ShardLeases {
   Handlers handlers_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -8,7 +8,7 @@
 
 #include "operator/membership/lease_codec.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 struct KnownShard {
   bool held = false;
@@ -48,4 +48,4 @@ class ShardTable {
   std::vector<KnownShard> shards_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

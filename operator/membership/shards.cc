@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 using reconciler::ShardAction;
 
@@ -166,4 +166,4 @@ std::vector<OwnershipReport::Shard> Shards::report() const {
   return report;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

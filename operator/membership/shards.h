@@ -14,7 +14,7 @@
 #include "operator/membership/ownership.h"
 #include "operator/membership/shard_leases.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 class Shards {
  public:
@@ -74,4 +74,4 @@ class Shards {
   bool evaluating_ = false;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -1,6 +1,6 @@
 #include "operator/membership/silence.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 namespace {
 
 // Soon: a replica that joins later counts the Lease's holder as alive for one duration, because it
@@ -31,4 +31,4 @@ LeasePtr lease_to_delete(const std::vector<SilentLease>& idle) {
   return !stale && dead > kMostDead ? oldest : stale;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -6,7 +6,7 @@
 
 #include "operator/membership/lease_codec.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 
 bool is_alive(Duration silent, Duration lease_duration);
 
@@ -24,4 +24,4 @@ struct SilentLease {
 // process leaves a Lease behind, and nobody else deletes it.
 LeasePtr lease_to_delete(const std::vector<SilentLease>& idle);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

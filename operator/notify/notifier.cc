@@ -54,7 +54,7 @@ void Notifier::stop() {
   }
 }
 
-reconciler::NotifyView Notifier::of(const controller::CachedJob& job) const {
+reconciler::NotifyView Notifier::of(const codecs::CachedJob& job) const {
   reconciler::NotifyView view;
   const auto add = [&](const std::string& name) {
     TargetView& shown = view.targets[name];
@@ -92,7 +92,7 @@ void Notifier::forget(const std::string& key) {
   jobs_.erase(found);
 }
 
-void Notifier::deliver(const controller::CachedJob& job) {
+void Notifier::deliver(const codecs::CachedJob& job) {
   const auto& outbox = job.job.status.outbox;
   if (outbox.empty() || stopped_) return forget(job.key());
   const auto known = jobs_.find(job.key());

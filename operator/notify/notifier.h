@@ -37,14 +37,14 @@ namespace holdfast::notify {
 inline constexpr int kTriesAtOnce = 4;
 inline constexpr int kTriesOfNamespace = 2;
 
-class Notifier : public controller::Courier {
+class Notifier : public jobs::Courier {
  public:
   struct Dependencies {
     Loop& loop;
     Random& random;
     Log log;
     const ServerClock& clock;
-    controller::Telemetry& telemetry;
+    jobs::Telemetry& telemetry;
     // Whether this replica holds what decides the job's shard.
     std::function<bool(const std::string& shard_key)> holds;
     // Queues the job.
@@ -55,8 +55,8 @@ class Notifier : public controller::Courier {
   Notifier(Dependencies dependencies, Targets targets);
   ~Notifier() override;
 
-  reconciler::NotifyView of(const controller::CachedJob& job) const override;
-  void deliver(const controller::CachedJob& job) override;
+  reconciler::NotifyView of(const codecs::CachedJob& job) const override;
+  void deliver(const codecs::CachedJob& job) override;
   void forget(const std::string& key) override;
 
   // Begins no new tries.

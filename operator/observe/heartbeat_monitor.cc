@@ -3,7 +3,7 @@
 #include "client/kube/lease_resource.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 kube::Kind heartbeat_kind() {
@@ -28,7 +28,7 @@ HeartbeatMonitor::HeartbeatMonitor(const cache::Informer::Dependencies& dependen
       leases_(dependencies, heartbeat_kind(), namespaces),
       worked_on_(std::move(worked_on)),
       records_(namespaces) {
-  cached().add_index(kByOwner, [](const CachedHeartbeat& lease) {
+  cached().add_index(kByOwner, [](const codecs::CachedHeartbeat& lease) {
     return std::vector<std::string>{lease.namespace_ + "/" + lease.job_name};
   });
   leases_.on_progress([this] { update_clock(); });
@@ -44,7 +44,7 @@ HeartbeatMonitor::HeartbeatMonitor(const cache::Informer::Dependencies& dependen
 }
 
 void HeartbeatMonitor::on_change(
-    std::function<void(const HeartbeatPtr&, const HeartbeatPtr&)> handler) {
+    std::function<void(const codecs::HeartbeatPtr&, const codecs::HeartbeatPtr&)> handler) {
   on_change_ = std::move(handler);
 }
 
@@ -57,61 +57,62 @@ void HeartbeatMonitor::proof() {
   records_.proof(loop_.now());
 }
 
-void HeartbeatMonitor::seen(const CachedHeartbeat& lease) {
+void HeartbeatMonitor::seen(const codecs::CachedHeartbeat& lease) {
   records_.seen(lease, worked_on_(lease), loop_.now());
 }
 
 void HeartbeatMonitor::look_again(const std::string& namespace_, const std::string& lease) {
-  const HeartbeatPtr found = cached().get(namespace_ + "/" + lease);
+  const codecs::HeartbeatPtr found = cached().get(namespace_ + "/" + lease);
   if (!found) return;
   update_clock();
   seen(*found);
 }
 
 void HeartbeatMonitor::look_again_at_all(const std::string& namespace_, const std::string& job) {
-  const std::vector<HeartbeatPtr> leases = of_job(namespace_, job);
+  const std::vector<codecs::HeartbeatPtr> leases = of_job(namespace_, job);
   if (!leases.empty()) update_clock();
-  for (const HeartbeatPtr& lease : leases) seen(*lease);
+  for (const codecs::HeartbeatPtr& lease : leases) seen(*lease);
 }
 
-HeartbeatPtr HeartbeatMonitor::get(const std::string& namespace_, const std::string& lease,
-                                   const std::string& job_uid) {
+codecs::HeartbeatPtr HeartbeatMonitor::get(const std::string& namespace_, const std::string& lease,
+                                           const std::string& job_uid) {
   const auto found = cached().get(namespace_ + "/" + lease);
   return found && found->owner_uid == job_uid ? found : nullptr;
 }
 
-std::vector<HeartbeatPtr> HeartbeatMonitor::of_job(const std::string& namespace_,
-                                                   const std::string& job) {
+std::vector<codecs::HeartbeatPtr> HeartbeatMonitor::of_job(const std::string& namespace_,
+                                                           const std::string& job) {
   return cached().by_index(kByOwner, namespace_ + "/" + job);
 }
 
-reconciler::LeaseObservation HeartbeatMonitor::observe(const CachedHeartbeat& lease,
+reconciler::LeaseObservation HeartbeatMonitor::observe(const codecs::CachedHeartbeat& lease,
                                                        Duration window) {
   update_clock();
   return records_.observe(lease, window, loop_.now());
 }
 
-bool HeartbeatMonitor::unheard_since_gap(const CachedHeartbeat& lease) {
+bool HeartbeatMonitor::unheard_since_gap(const codecs::CachedHeartbeat& lease) {
   update_clock();
   return records_.unheard_since_gap(lease.key(), loop_.now());
 }
 
-Task<Result<HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_, std::string lease,
-                                                     std::string job_uid, SteadyTime by) {
+Task<Result<codecs::HeartbeatPtr>> HeartbeatMonitor::confirm(std::string namespace_,
+                                                             std::string lease, std::string job_uid,
+                                                             SteadyTime by) {
   auto get =
       client_.get(kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, namespace_, lease),
                   kube::live_look(by, loop_.now()));
   const Result<JsonDocument> answer = co_await get;
   if (!answer) {
-    if (answer.error().code == ErrorCode::kNotFound) co_return HeartbeatPtr();
+    if (answer.error().code == ErrorCode::kNotFound) co_return codecs::HeartbeatPtr();
     co_return answer.error();
   }
-  const HeartbeatPtr live = decode_heartbeat(*answer);
-  if (!live || live->owner_uid != job_uid) co_return HeartbeatPtr();
+  const codecs::HeartbeatPtr live = codecs::decode_heartbeat(*answer);
+  if (!live || live->owner_uid != job_uid) co_return codecs::HeartbeatPtr();
   update_clock();
-  const HeartbeatPtr known = cached().get(live->key());
+  const codecs::HeartbeatPtr known = cached().get(live->key());
   if (!known || known->version < live->version) seen(*live);
   co_return live;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -15,18 +15,19 @@
 #include "operator/observe/heartbeat_records.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 class HeartbeatMonitor {
  public:
   // True if a known worker should renew the Lease (reconciler::is_worked_on()).
-  using WorkedOn = std::function<bool(const CachedHeartbeat& lease)>;
+  using WorkedOn = std::function<bool(const codecs::CachedHeartbeat& lease)>;
   HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
                    const std::vector<std::string>& namespaces, WorkedOn worked_on);
 
   // A Lease appeared (before is null), changed, or was deleted (after is null).
   void on_change(
-      std::function<void(const HeartbeatPtr& before, const HeartbeatPtr& after)> handler);
+      std::function<void(const codecs::HeartbeatPtr& before, const codecs::HeartbeatPtr& after)>
+          handler);
 
   // The answer of `worked_on` may have changed for this Lease, or for all Leases of a job.
   void look_again(const std::string& namespace_, const std::string& lease);
@@ -36,39 +37,39 @@ class HeartbeatMonitor {
   void proof();
 
   // Null: the Lease does not exist, or another job owns it.
-  HeartbeatPtr get(const std::string& namespace_, const std::string& lease,
-                   const std::string& job_uid);
-  std::vector<HeartbeatPtr> of_job(const std::string& namespace_, const std::string& job);
+  codecs::HeartbeatPtr get(const std::string& namespace_, const std::string& lease,
+                           const std::string& job_uid);
+  std::vector<codecs::HeartbeatPtr> of_job(const std::string& namespace_, const std::string& job);
 
   // `window`: the Lease's duration.
-  reconciler::LeaseObservation observe(const CachedHeartbeat& lease, Duration window);
+  reconciler::LeaseObservation observe(const codecs::CachedHeartbeat& lease, Duration window);
 
   // See HeartbeatRecords.
-  bool unheard_since_gap(const CachedHeartbeat& lease);
+  bool unheard_since_gap(const codecs::CachedHeartbeat& lease);
 
   // Reads the Lease live, until `by` at the latest, and records the result. Null: it does not
   // exist.
-  Task<Result<HeartbeatPtr>> confirm(std::string namespace_, std::string lease, std::string job_uid,
-                                     SteadyTime by);
+  Task<Result<codecs::HeartbeatPtr>> confirm(std::string namespace_, std::string lease,
+                                             std::string job_uid, SteadyTime by);
 
   void keep_windows(WindowKeeper& windows, const HeartbeatRecords::WantedBy& wanted) {
     records_.keep_windows(windows, loop_, wanted);
   }
 
-  cache::View<CachedHeartbeat> cached() { return leases_; }
+  cache::View<codecs::CachedHeartbeat> cached() { return leases_; }
   cache::Informer& leases() { return leases_; }
   const cache::Informer& leases() const { return leases_; }
 
  private:
   void update_clock();
-  void seen(const CachedHeartbeat& lease);
+  void seen(const codecs::CachedHeartbeat& lease);
 
   Loop& loop_;
   kube::Client& client_;
   cache::Informer leases_;
-  std::function<void(const HeartbeatPtr&, const HeartbeatPtr&)> on_change_;
+  std::function<void(const codecs::HeartbeatPtr&, const codecs::HeartbeatPtr&)> on_change_;
   WorkedOn worked_on_;
   HeartbeatRecords records_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

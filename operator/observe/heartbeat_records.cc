@@ -4,7 +4,7 @@
 
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 // The mark that does not change while a Lease is taken, or ended.
@@ -48,7 +48,7 @@ void HeartbeatRecords::keep_windows(WindowKeeper& windows, const Loop& loop,
   windows.add("ended", {ended_, any, wanted.ended});
 }
 
-void HeartbeatRecords::seen(const CachedHeartbeat& lease, bool worked_on, SteadyTime now) {
+void HeartbeatRecords::seen(const codecs::CachedHeartbeat& lease, bool worked_on, SteadyTime now) {
   const std::string key = lease.key();
   const Duration live = time(key, now).now;
   const auto [found, added] = marks_.try_emplace(key);
@@ -91,7 +91,7 @@ bool HeartbeatRecords::unheard_since_gap(const std::string& key, SteadyTime now)
   return !changed || *changed < time(key, now).epoch;
 }
 
-reconciler::LeaseObservation HeartbeatRecords::observe(const CachedHeartbeat& lease,
+reconciler::LeaseObservation HeartbeatRecords::observe(const codecs::CachedHeartbeat& lease,
                                                        Duration window, SteadyTime now) {
   const std::string key = lease.key();
   const reconciler::LiveTime live = time(key, now);
@@ -115,4 +115,4 @@ reconciler::LeaseObservation HeartbeatRecords::observe(const CachedHeartbeat& le
   return observation;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

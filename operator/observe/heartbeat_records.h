@@ -13,7 +13,7 @@
 #include "reconciler/staleness.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 class HeartbeatRecords {
  public:
@@ -27,11 +27,11 @@ class HeartbeatRecords {
 
   // `worked_on`: the result of reconciler::is_worked_on(). Leases without a known worker are not
   // judged, and their silence proves nothing about other Leases.
-  void seen(const CachedHeartbeat& lease, bool worked_on, SteadyTime now);
+  void seen(const codecs::CachedHeartbeat& lease, bool worked_on, SteadyTime now);
   void gone(const std::string& key);
 
   // `window`: the Lease's duration.
-  reconciler::LeaseObservation observe(const CachedHeartbeat& lease, Duration window,
+  reconciler::LeaseObservation observe(const codecs::CachedHeartbeat& lease, Duration window,
                                        SteadyTime now);
 
   // No write of the Lease was seen since the watch was last interrupted, or since this process
@@ -68,4 +68,4 @@ class HeartbeatRecords {
   std::unordered_map<std::string, Marks> marks_;  // as many as there are Leases
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -1,6 +1,6 @@
 #include "operator/observe/namespace_clocks.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 NamespaceClocks::NamespaceClocks(const std::vector<std::string>& namespaces) {
   for (const std::string& name : namespaces) clocks_[name];
@@ -24,4 +24,4 @@ reconciler::LiveTime NamespaceClocks::read(const std::string& namespace_, Steady
   return {live, clock->second.epoch()};
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -10,7 +10,7 @@
 #include "core/time.h"
 #include "reconciler/staleness.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 class NamespaceClocks {
  public:
@@ -29,4 +29,4 @@ class NamespaceClocks {
   std::map<std::string, reconciler::LiveClock> clocks_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 Task<bool> NamespaceLooks::goes(std::string namespace_) {
   std::erase_if(answers_, [&](const auto& one) { return one.second.until <= loop_.now(); });
@@ -29,4 +29,4 @@ Task<void> NamespaceLooks::look(std::string namespace_) {
   waiting_.erase(namespace_);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -17,7 +17,7 @@
 #include "core/loop.h"
 #include "core/task.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 class NamespaceLooks {
  public:
@@ -43,4 +43,4 @@ class NamespaceLooks {
   std::unordered_map<std::string, std::vector<Callback<bool>::Done>> waiting_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 NamespaceReadings::NamespaceReadings(Dependencies dependencies, std::vector<std::string> namespaces,
                                      std::function<void(const std::string&)> on_read)
@@ -76,4 +76,4 @@ void NamespaceReadings::look() {
   std::exchange(over_, nullptr)();
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

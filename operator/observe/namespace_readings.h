@@ -16,7 +16,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 class NamespaceReadings {
  public:
@@ -56,4 +56,4 @@ class NamespaceReadings {
   bool stopped_ = true;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

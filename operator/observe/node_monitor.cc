@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 kube::Kind node_kind() {
@@ -46,7 +46,7 @@ NodeMonitor::NodeMonitor(Dependencies dependencies)
       nodes_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
              node_kind(), {}),
       leases_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
-              lease_kind(), {kNodeLeaseNamespace}),
+              membership::lease_kind(), {kNodeLeaseNamespace}),
       reads_(dependencies.loop,
              [this](std::string node, SteadyTime by) { return read(std::move(node), by); }),
       pod_clocks_(dependencies.namespaces),
@@ -226,4 +226,4 @@ Task<Status> NodeMonitor::read(std::string node, SteadyTime by) {
   co_return Unit{};
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

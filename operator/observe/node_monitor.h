@@ -18,7 +18,7 @@
 #include "reconciler/staleness.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 inline constexpr const char* kNodeLeaseNamespace = "kube-node-lease";
 
@@ -96,4 +96,4 @@ class NodeMonitor {
   std::optional<SteadyTime> last_proof_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

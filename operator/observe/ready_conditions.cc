@@ -4,7 +4,7 @@
 #include "core/pause.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 // The most reads of nodes' conditions in progress at a time.
@@ -67,4 +67,4 @@ void ReadyConditions::note(const std::string& node, const JsonView& object) {
   if (before != unknown) deps_.on_change(node);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -14,7 +14,7 @@
 #include "core/task.h"
 #include "reconciler/staleness.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 // Kubernetes supports 5,000 nodes. Nodes that were deleted count too.
 inline constexpr std::size_t kMostNodes = 50'000;
@@ -58,4 +58,4 @@ class ReadyConditions {
   SteadyTime not_before_{};
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

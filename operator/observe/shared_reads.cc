@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 constexpr std::chrono::seconds kPatience{1};
@@ -88,4 +88,4 @@ Task<void> SharedReads::State::run(std::shared_ptr<State> state, std::string nam
   for (const Done& done : asked) done(status);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

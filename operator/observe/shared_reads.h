@@ -17,7 +17,7 @@
 #include "core/result.h"
 #include "core/task.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 class SharedReads {
  public:
@@ -34,4 +34,4 @@ class SharedReads {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -8,7 +8,7 @@
 
 #include "core/json.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 constexpr std::size_t kLongestText = 262'144;
@@ -81,4 +81,4 @@ std::vector<SilentSubject> decode_windows(std::string_view text) {
   return subjects;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -13,7 +13,7 @@
 
 #include "core/time.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 struct SilentSubject {
   std::string subject;  // "<kind>/<name>"
@@ -32,4 +32,4 @@ std::string encode_windows(std::vector<SilentSubject> subjects);
 // Leaves out malformed or out-of-range entries.
 std::vector<SilentSubject> decode_windows(std::string_view text);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

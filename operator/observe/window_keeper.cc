@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 // Many shards ask at once, and the result for the first is recent enough for all.
@@ -52,4 +52,4 @@ void WindowKeeper::collect() {
   }
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

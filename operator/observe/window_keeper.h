@@ -19,7 +19,7 @@
 #include "operator/observe/window_codec.h"
 #include "reconciler/staleness.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 
 // Shorter silences are not recorded: a healthy kubelet or agent renews within this time.
 inline constexpr std::chrono::seconds kRecordFrom{15};
@@ -61,4 +61,4 @@ class WindowKeeper {
   SteadyTime told_at_{};
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 // The first list of a kind may fail some times.
@@ -16,7 +16,8 @@ bool JobsWithoutPool::has_read(const std::string& ns) const {
 }
 
 // Only of jobs in the cache: its change ends the entry.
-void JobsWithoutPool::add(const CachedJob& job, const std::string& pool_key, bool was_read) {
+void JobsWithoutPool::add(const codecs::CachedJob& job, const std::string& pool_key,
+                          bool was_read) {
   const auto newest = caches_.jobs.get(job.key());
   if (!newest || newest->uid != job.uid || pool_key_of(*newest) != pool_key) return;
   Jobs& jobs = jobs_[pool_key];
@@ -24,7 +25,7 @@ void JobsWithoutPool::add(const CachedJob& job, const std::string& pool_key, boo
   jobs.keys.insert(job.key());
 }
 
-void JobsWithoutPool::erase(const CachedJob& job, const std::string& pool_key) {
+void JobsWithoutPool::erase(const codecs::CachedJob& job, const std::string& pool_key) {
   const auto found = jobs_.find(pool_key);
   if (found == jobs_.end()) return;
   found->second.keys.erase(job.key());
@@ -36,7 +37,7 @@ void JobsWithoutPool::look_at(const std::string& pool_key) {
   if (found == jobs_.end()) return;
   const std::set<std::string> jobs = std::move(found->second.keys);
   jobs_.erase(found);
-  for (const std::string& job : jobs) looks_.look_at_job(job, Priority::kLow);
+  for (const std::string& job : jobs) looks_.look_at_job(job, controller::Priority::kLow);
 }
 
 void JobsWithoutPool::on_progress() {
@@ -47,4 +48,4 @@ void JobsWithoutPool::on_progress() {
   for (const std::string& key : read) look_at(key);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -10,7 +10,7 @@
 #include "operator/pools/pool_caches.h"
 #include "operator/pools/pool_looks.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 class JobsWithoutPool {
  public:
@@ -22,8 +22,8 @@ class JobsWithoutPool {
   bool has_read(const std::string& ns) const;
 
   // `was_read`: has_read(), when the job asked.
-  void add(const CachedJob& job, const std::string& pool_key, bool was_read);
-  void erase(const CachedJob& job, const std::string& pool_key);
+  void add(const codecs::CachedJob& job, const std::string& pool_key, bool was_read);
+  void erase(const codecs::CachedJob& job, const std::string& pool_key);
   void look_at(const std::string& pool_key);
   // A cache has advanced.
   void on_progress();
@@ -41,4 +41,4 @@ class JobsWithoutPool {
   SteadyTime began_{};
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

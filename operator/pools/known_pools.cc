@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 KnownPool KnownPools::pool(const std::string& key) {
   KnownPool& pool = pools_[key];
@@ -53,4 +53,4 @@ void KnownPools::has_lease(const std::string& lease_uid, WorkerPtr worker) {
   by_lease_[lease_uid] = std::move(worker);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

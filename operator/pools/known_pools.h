@@ -17,7 +17,7 @@
 #include "operator/pools/worker.h"
 #include "reconciler/pool/size.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 struct Pool {
   PoolBook book;
@@ -91,4 +91,4 @@ class KnownPools {
   std::unordered_map<std::string, WorkerPtr> by_lease_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

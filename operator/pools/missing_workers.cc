@@ -8,7 +8,7 @@
 #include "client/kube/lease_resource.h"
 #include "client/kube/object.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using kube::namespace_of;
@@ -96,7 +96,7 @@ std::optional<Duration> MissingWorkers::look(const std::string& key, Pool& pool)
     reported.insert(uid);
     const auto look = [&](const WorkerSlots::Places& places) {
       for (const auto& [id, place] : places) {
-        deps_.looks.look_at_job(ns + "/" + place.job_name, Priority::kFresh);
+        deps_.looks.look_at_job(ns + "/" + place.job_name, controller::Priority::kFresh);
       }
     };
     look(slots.open);
@@ -105,4 +105,4 @@ std::optional<Duration> MissingWorkers::look(const std::string& key, Pool& pool)
   return next;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

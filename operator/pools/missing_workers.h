@@ -17,7 +17,7 @@
 #include "operator/pools/worker_times.h"
 #include "operator/pools/worker_tracker.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 class MissingWorkers {
  public:
@@ -49,4 +49,4 @@ class MissingWorkers {
   const Dependencies deps_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

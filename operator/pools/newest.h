@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 template <class T>
 class Newest {
@@ -38,4 +38,4 @@ class Newest {
   std::uint64_t own_ = 0;  // the highest version that an answer has shown
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -6,11 +6,11 @@
 
 #include "reconciler/pool/placement.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 // ---- Jobs.
 
-std::vector<std::string> PoolBook::put(const CachedJob& job, SteadyTime now) {
+std::vector<std::string> PoolBook::put(const codecs::CachedJob& job, SteadyTime now) {
   Job& known = jobs_[job.uid];
   known.name = job.name;
   std::vector<std::string> touched = set_places(job, known, now);
@@ -24,7 +24,8 @@ std::vector<std::string> PoolBook::put(const CachedJob& job, SteadyTime now) {
   return touched;
 }
 
-std::vector<std::string> PoolBook::set_places(const CachedJob& job, Job& known, SteadyTime now) {
+std::vector<std::string> PoolBook::set_places(const codecs::CachedJob& job, Job& known,
+                                              SteadyTime now) {
   std::set<std::string> touched;
   std::vector<Ref> places;
   for (const reconciler::Run& run : job.job.status.runs) {
@@ -143,7 +144,7 @@ std::int64_t PoolBook::empty_workers() const {
   return lines_.alone.empty() ? 0 : slots_.empty_workers(!lines_.any.empty());
 }
 
-std::vector<reconciler::PoolView::Worker> PoolBook::offer_empty(const CachedJob& job,
+std::vector<reconciler::PoolView::Worker> PoolBook::offer_empty(const codecs::CachedJob& job,
                                                                 SteadyTime now) {
   const auto& runs = job.job.status.runs;
   const auto wants = std::count_if(runs.begin(), runs.end(), [](const reconciler::Run& run) {
@@ -162,7 +163,7 @@ std::vector<reconciler::PoolView::Worker> PoolBook::offer_empty(const CachedJob&
 // ---- The lines.
 
 // Before it has asked, it may want as many as it may open.
-std::int64_t PoolBook::wants(const CachedJob& job) const {
+std::int64_t PoolBook::wants(const codecs::CachedJob& job) const {
   const auto asked = lines_.any.wants(job.uid);
   const reconciler::Spec& spec = job.job.spec;
   const std::int64_t most = asked.value_or(spec.many_runs() ? spec.parallelism : 1);
@@ -181,7 +182,7 @@ std::vector<std::string> PoolBook::wake(SteadyTime now) {
   return names;
 }
 
-reconciler::PoolView PoolBook::offer(const CachedJob& job, SteadyTime now) {
+reconciler::PoolView PoolBook::offer(const codecs::CachedJob& job, SteadyTime now) {
   reconciler::PoolView view;
   expire(now);
   view.wait = lines_.wait_of(job.uid, now);
@@ -215,7 +216,8 @@ reconciler::PoolView PoolBook::offer(const CachedJob& job, SteadyTime now) {
   return view;
 }
 
-void PoolBook::ask(const CachedJob& job, std::int64_t runs, std::int64_t alone, SteadyTime now) {
+void PoolBook::ask(const codecs::CachedJob& job, std::int64_t runs, std::int64_t alone,
+                   SteadyTime now) {
   const auto since = lines_.since(job.uid);
   if (runs <= 0 && alone <= 0 && since) {
     Job& known = jobs_[job.uid];
@@ -227,7 +229,8 @@ void PoolBook::ask(const CachedJob& job, std::int64_t runs, std::int64_t alone, 
   watch_lag(now);
 }
 
-bool PoolBook::placed(const CachedJob& job, const reconciler::Status& next, SteadyTime now) {
+bool PoolBook::placed(const codecs::CachedJob& job, const reconciler::Status& next,
+                      SteadyTime now) {
   std::vector<Ref> promises;
   for (const reconciler::Run& run : next.runs) {
     const bool is_new = run.open() && run.attempt > job.job.status.attempt;
@@ -254,7 +257,7 @@ bool PoolBook::placed(const CachedJob& job, const reconciler::Status& next, Stea
   return true;
 }
 
-void PoolBook::not_placed(const CachedJob& job, SteadyTime now) {
+void PoolBook::not_placed(const codecs::CachedJob& job, SteadyTime now) {
   const auto found = jobs_.find(job.uid);
   if (found == jobs_.end() || found->second.promised_at != job.version) return;
   drop_promises(found->second);
@@ -290,4 +293,4 @@ Duration PoolBook::lag(SteadyTime now) const {
   return could_since_ ? now - *could_since_ : Duration::zero();
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

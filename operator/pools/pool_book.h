@@ -18,7 +18,7 @@
 #include "operator/pools/slot_lines.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 class PoolBook {
  public:
@@ -28,7 +28,7 @@ class PoolBook {
   static constexpr std::int64_t kMaxOffers = SlotLine::kMostAtOnce;
 
   // The job as the cache has it now; gone. The UIDs of the workers whose places have changed.
-  std::vector<std::string> put(const CachedJob& job, SteadyTime now);
+  std::vector<std::string> put(const codecs::CachedJob& job, SteadyTime now);
   std::vector<std::string> erase(const std::string& job_uid);
 
   // The worker as its Leases show it now. `takes`: it may get new attempts.
@@ -37,12 +37,12 @@ class PoolBook {
   void erase_worker(const std::string& uid);
 
   // See Places (operator/jobs/places.h).
-  reconciler::PoolView offer(const CachedJob& job, SteadyTime now);
-  void ask(const CachedJob& job, std::int64_t runs, std::int64_t alone, SteadyTime now);
+  reconciler::PoolView offer(const codecs::CachedJob& job, SteadyTime now);
+  void ask(const codecs::CachedJob& job, std::int64_t runs, std::int64_t alone, SteadyTime now);
   // False: the status has no new attempt on a worker.
-  bool placed(const CachedJob& job, const reconciler::Status& next, SteadyTime now);
+  bool placed(const codecs::CachedJob& job, const reconciler::Status& next, SteadyTime now);
   // The status was refused that placed() was about.
-  void not_placed(const CachedJob& job, SteadyTime now);
+  void not_placed(const codecs::CachedJob& job, SteadyTime now);
 
   // Drops promises that are too old. When the next one will be; none: there is none.
   std::optional<Duration> expire(SteadyTime now);
@@ -83,11 +83,12 @@ class PoolBook {
   };
 
   // The workers whose places have changed.
-  std::vector<std::string> set_places(const CachedJob& job, Job& known, SteadyTime now);
+  std::vector<std::string> set_places(const codecs::CachedJob& job, Job& known, SteadyTime now);
   void drop_promises(Job& job);
   std::int64_t empty_workers() const;
-  std::vector<reconciler::PoolView::Worker> offer_empty(const CachedJob& job, SteadyTime now);
-  std::int64_t wants(const CachedJob& job) const;
+  std::vector<reconciler::PoolView::Worker> offer_empty(const codecs::CachedJob& job,
+                                                        SteadyTime now);
+  std::int64_t wants(const codecs::CachedJob& job) const;
   // After each change.
   void keep_free();
   void watch_lag(SteadyTime now);
@@ -99,4 +100,4 @@ class PoolBook {
   std::optional<SteadyTime> could_since_;                    // a job waits, and a slot is free
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -10,11 +10,11 @@
 #include "operator/pools/worker_leases.h"
 #include "operator/pools/worker_pod.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 // Of job_kind(), pool_kind(), worker_pod_kind() and worker_lease_kind().
 struct PoolCaches {
-  cache::View<CachedJob> jobs;
+  cache::View<codecs::CachedJob> jobs;
   cache::View<CachedPool> pools;
   cache::View<CachedWorkerPod> pods;
   cache::View<CachedWorkerLease> leases;
@@ -47,4 +47,4 @@ struct PoolReaches {
   }
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -10,7 +10,7 @@
 #include "operator/pools/worker_pod.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using std::chrono::seconds;
@@ -79,21 +79,21 @@ PoolPtr decode_pool(const JsonView& json) {
   pool->generation = int_at(meta, "generation");
   pool->deleting = !at(meta, "deletionTimestamp").is_null();
   pool->spec = decode_pool_spec(at(json, "spec"), pool->invalid);
-  pool->spec.unknown = unknown_in_spec(KnownKind::kWorkerPool, at(json, "spec"));
+  pool->spec.unknown = codecs::unknown_in_spec(codecs::KnownKind::kWorkerPool, at(json, "spec"));
   pool->status = api::read<reconciler::PoolStatus>(at(json, "status"));
   std::string pod_template = template_of(json);
   pool->hash = worker_hash(pod_template, pool->spec);
-  SharedTexts texts = decode_pool_texts(json);
-  if (pod_template.size() + texts.size() <= kMaxCachedTexts) {
+  codecs::SharedTexts texts = decode_pool_texts(json);
+  if (pod_template.size() + texts.size() <= codecs::kMaxCachedTexts) {
     pool->pod_template = std::move(pod_template);
     pool->texts = std::move(texts);
   }
   return pool;
 }
 
-SharedTexts decode_pool_texts(const JsonView& json) {
-  return {shared_metadata(at(json, "metadata")),
-          unknown_in_status(KnownKind::kWorkerPool, at(json, "status"))};
+codecs::SharedTexts decode_pool_texts(const JsonView& json) {
+  return {codecs::shared_metadata(at(json, "metadata")),
+          codecs::unknown_in_status(codecs::KnownKind::kWorkerPool, at(json, "status"))};
 }
 
 std::string template_of(const JsonView& pool) { return at(at(pool, "spec"), "template").text(); }
@@ -101,7 +101,8 @@ std::string template_of(const JsonView& pool) { return at(at(pool, "spec"), "tem
 Json encode_pool_status(const reconciler::PoolStatus& status) { return api::write(status); }
 
 std::string pool_status_body(const kube::Object& pool, std::uint64_t version,
-                             const SharedTexts& texts, const reconciler::PoolStatus& status) {
+                             const codecs::SharedTexts& texts,
+                             const reconciler::PoolStatus& status) {
   const Result<Json> shared = parse_json(texts.metadata);
   Json metadata = shared.ok() && shared->is_object() ? *shared : Json::object();
   metadata["name"] = pool.name;
@@ -109,7 +110,7 @@ std::string pool_status_body(const kube::Object& pool, std::uint64_t version,
   metadata["uid"] = pool.uid;
   metadata["resourceVersion"] = std::to_string(version);
   Json encoded = encode_pool_status(status);
-  put_back_unknown(texts.unknown, encoded);
+  codecs::put_back_unknown(texts.unknown, encoded);
   const Json body = {{"apiVersion", reconciler::kJobApiVersion},
                      {"kind", reconciler::kPoolKind},
                      {"metadata", std::move(metadata)},
@@ -118,4 +119,4 @@ std::string pool_status_body(const kube::Object& pool, std::uint64_t version,
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -9,7 +9,7 @@
 #include "operator/codecs/known_fields.h"
 #include "reconciler/pool/pool.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 struct CachedPool : kube::Object {
   reconciler::PoolSpec spec;
@@ -24,7 +24,7 @@ struct CachedPool : kube::Object {
   // spec.template as JSON text. None: too long for the cache (kMaxCachedTexts), read the pool live.
   std::optional<std::string> pod_template;
   // None: too long for the cache.
-  std::optional<SharedTexts> texts;
+  std::optional<codecs::SharedTexts> texts;
 };
 using PoolPtr = std::shared_ptr<const CachedPool>;
 
@@ -37,12 +37,13 @@ PoolPtr decode_pool(const JsonView& json);
 // spec.template as JSON text, from which the hash is made.
 std::string template_of(const JsonView& pool);
 
-SharedTexts decode_pool_texts(const JsonView& pool);
+codecs::SharedTexts decode_pool_texts(const JsonView& pool);
 
 Json encode_pool_status(const reconciler::PoolStatus& status);
 
 // The body of a PUT on /status, with this resourceVersion.
 std::string pool_status_body(const kube::Object& pool, std::uint64_t version,
-                             const SharedTexts& texts, const reconciler::PoolStatus& status);
+                             const codecs::SharedTexts& texts,
+                             const reconciler::PoolStatus& status);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -5,7 +5,7 @@
 #include "operator/pools/worker_windows.h"
 #include "reconciler/refusals.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using kube::namespace_of;
@@ -13,8 +13,8 @@ using kube::namespace_of;
 // Writes of workers and pools in flight, for one namespace.
 constexpr int kPoolWorkers = 32;
 
-ReconcilePool::Config pool_config() {
-  ReconcilePool::Config config;
+controller::ReconcilePool::Config pool_config() {
+  controller::ReconcilePool::Config config;
   config.workers = kPoolWorkers;
   return config;
 }
@@ -50,7 +50,9 @@ PoolController::PoolController(Dependencies given, Config config)
                {loop_, given.client, *caches_.pods, log_,
                 [this](const std::string& key) { looks_.add(key); }},
                {loop_, given.client, *caches_.leases, log_,
-                [this](const std::string& key) { looks_.look_at_job(key, Priority::kFresh); }}},
+                [this](const std::string& key) {
+                  looks_.look_at_job(key, controller::Priority::kFresh);
+                }}},
       without_pool_(loop_, caches_, looks_),
       tracker_({loop_, given.client, given.telemetry, membership_, caches_, reaches_, known_,
                 looks_, times_}),
@@ -122,9 +124,9 @@ void PoolController::time_travelled() {
 
 // ---- What the caches show.
 
-void PoolController::on_job(const cache::View<CachedJob>::Change& change) {
-  const JobPtr& before = change.before;
-  const JobPtr& after = change.after;
+void PoolController::on_job(const cache::View<codecs::CachedJob>::Change& change) {
+  const codecs::JobPtr& before = change.before;
+  const codecs::JobPtr& after = change.after;
   const std::string key_before = before ? pool_key_of(*before) : "";
   const std::string key = after ? pool_key_of(*after) : "";
   const bool is_same = before && after && before->uid == after->uid && key_before == key;
@@ -153,7 +155,7 @@ void PoolController::on_pool(const cache::View<CachedPool>::Change& change) {
     // Jobs that wait say whether there is a pool.
     if (!change.after) {
       for (const std::string& name : pool->book.lines().names()) {
-        looks_.look_at_job(namespace_of(key) + "/" + name, Priority::kLow);
+        looks_.look_at_job(namespace_of(key) + "/" + name, controller::Priority::kLow);
       }
     }
   }
@@ -181,14 +183,14 @@ void PoolController::on_lease(const cache::View<CachedWorkerLease>::Change& chan
   if (known && known->uid == lease.uid) tracker_.lease_is_gone(worker, lease.is_work);
 }
 
-Task<ReconcileResult> PoolController::reconcile(std::string key) {
+Task<controller::ReconcileResult> PoolController::reconcile(std::string key) {
   const std::size_t mark = key.find('#');
   const bool is_worker = mark != std::string::npos;
   const WorkerPtr worker =
       is_worker ? known_.find_worker(namespace_of(key), key.substr(mark + 1)) : nullptr;
-  if (is_worker && !worker) co_return ReconcileResult{};
+  if (is_worker && !worker) co_return controller::ReconcileResult{};
   auto task = worker ? worker_reconciler_.reconcile(worker) : pool_reconciler_.reconcile(key);
-  ReconcileResult result = co_await task;
+  controller::ReconcileResult result = co_await task;
   if (result.error && reconciler::person_must_help(result.error->code)) {
     log_.warn("a write for a pool was refused; it is tried again",
               {{"pool", key.substr(0, mark)}, {"error", result.error->message}});
@@ -215,4 +217,4 @@ std::vector<PoolCount> PoolController::counts() const {
   return all;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -33,7 +33,7 @@
 #include "operator/pools/worker_times.h"
 #include "operator/pools/worker_tracker.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 // A pool as metrics show it.
 struct PoolCount {
@@ -47,19 +47,19 @@ struct PoolCount {
 };
 inline constexpr const char* kWorkerStates[] = {"starting", "idle", "busy", "draining", "cut_off"};
 
-class PoolController : public Controller {
+class PoolController : public controller::Controller {
  public:
   struct Dependencies {
     Loop& loop;
     kube::Client& client;
     Log log;
-    Telemetry& telemetry;
-    EventSink& events;
+    jobs::Telemetry& telemetry;
+    events::EventSink& events;
     PoolCaches caches;
-    WindowKeeper& windows;
-    Membership& membership;
+    observe::WindowKeeper& windows;
+    membership::Membership& membership;
     // Look at the job with this key ("namespace/name") again.
-    std::function<void(const std::string& key, Priority priority)> look_at;
+    std::function<void(const std::string& key, controller::Priority priority)> look_at;
   };
   struct Config {
     std::vector<std::string> namespaces;  // empty: all
@@ -78,26 +78,26 @@ class PoolController : public Controller {
   void proof();
   void time_travelled() override;
 
-  Places& places() { return places_; }
+  jobs::Places& places() { return places_; }
 
   // For metrics: the pools in the shards held here.
   std::vector<PoolCount> counts() const;
 
  private:
-  void on_job(const cache::View<CachedJob>::Change& change);
+  void on_job(const cache::View<codecs::CachedJob>::Change& change);
   void on_pool(const cache::View<CachedPool>::Change& change);
   void on_pod(const cache::View<CachedWorkerPod>::Change& change);
   void on_lease(const cache::View<CachedWorkerLease>::Change& change);
   void watch_leases();
-  Task<ReconcileResult> reconcile(std::string key);
+  Task<controller::ReconcileResult> reconcile(std::string key);
 
   Loop& loop_;
   Log log_;
-  const Membership& membership_;
+  const membership::Membership& membership_;
   const PoolCaches caches_;
   KnownPools known_;
   WorkerTimes times_;
-  ReconcilePool work_;
+  controller::ReconcilePool work_;
   PoolLooks looks_;
   PoolReaches reaches_;
   JobsWithoutPool without_pool_;
@@ -108,4 +108,4 @@ class PoolController : public Controller {
   WorkerReconciler worker_reconciler_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

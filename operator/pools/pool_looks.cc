@@ -1,13 +1,13 @@
 #include "operator/pools/pool_looks.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 constexpr std::chrono::milliseconds kPoolPause{100};
 
 }  // namespace
 
-std::string pool_key_of(const CachedJob& job) {
+std::string pool_key_of(const codecs::CachedJob& job) {
   return job.job.spec.pool ? job.namespace_ + "/" + job.job.spec.pool->name : "";
 }
 
@@ -40,7 +40,7 @@ void PoolLooks::look_at_places(const Worker& worker, const std::string& lease_ui
   if (!pool || !holds(worker.namespace_)) return;
   const WorkerSlots& slots = pool->book.workers().of(lease_uid);
   const auto look = [&](const std::string& job_name) {
-    look_at_job(worker.namespace_ + "/" + job_name, Priority::kFresh);
+    look_at_job(worker.namespace_ + "/" + job_name, controller::Priority::kFresh);
   };
   if (news.of_open) {
     for (const auto& [id, place] : slots.open) look(place.job_name);
@@ -60,9 +60,9 @@ void PoolLooks::wake(const std::string& key, Pool& pool) {
   const auto spec = deps_.pools.get(key);
   if (spec && !spec->spec.unknown.empty()) return;  // no slot is offered
   const std::vector<std::string> names = pool.book.wake(deps_.loop.now());
-  for (const std::string& name : names) look_at_job(ns + "/" + name, Priority::kStart);
+  for (const std::string& name : names) look_at_job(ns + "/" + name, controller::Priority::kStart);
   // If one of them does not look in time, it is the next one's turn.
   if (!names.empty()) add_after(key, SlotLine::kTurn);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

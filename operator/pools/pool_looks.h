@@ -14,24 +14,26 @@
 #include "operator/pools/known_pools.h"
 #include "operator/pools/pool_caches.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 class PoolLooks {
  public:
   struct Dependencies {
     Loop& loop;
-    const Membership& membership;
+    const membership::Membership& membership;
     cache::View<CachedPool> pools;
     const KnownPools& known;
-    WorkQueue& queue;
+    controller::WorkQueue& queue;
     // Look at the job with this key ("namespace/name") again.
-    std::function<void(const std::string& key, Priority priority)> look_at_job;
+    std::function<void(const std::string& key, controller::Priority priority)> look_at_job;
   };
   explicit PoolLooks(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
   void add(const std::string& key) { deps_.queue.add(key); }
   void add_after(const std::string& key, Duration delay) { deps_.queue.add_after(key, delay); }
-  void look_at_job(const std::string& key, Priority priority) { deps_.look_at_job(key, priority); }
+  void look_at_job(const std::string& key, controller::Priority priority) {
+    deps_.look_at_job(key, priority);
+  }
 
   // Only if this replica holds the namespace's shard.
   void look_at(const Worker& worker);
@@ -52,6 +54,6 @@ class PoolLooks {
 };
 
 // Of the pool of the job's current stage. Empty: it has none.
-std::string pool_key_of(const CachedJob& job);
+std::string pool_key_of(const codecs::CachedJob& job);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -13,7 +13,7 @@
 #include "reconciler/names.h"
 #include "reconciler/refusals.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using reconciler::PoolStatus;
@@ -51,22 +51,22 @@ std::string exactly(const std::string& uid) {
       .dump();
 }
 
-void wake_in(ReconcileResult& result, std::optional<Duration> after) {
+void wake_in(controller::ReconcileResult& result, std::optional<Duration> after) {
   if (after) result.wake_after = std::min(result.wake_after.value_or(*after), *after);
 }
 
-void fail(ReconcileResult& result, const Status& done) {
+void fail(controller::ReconcileResult& result, const Status& done) {
   if (!done && !result.error) result.error = done.error();
 }
 
 }  // namespace
 
-Task<ReconcileResult> PoolReconciler::reconcile(std::string key) {
+Task<controller::ReconcileResult> PoolReconciler::reconcile(std::string key) {
   const std::string ns = kube::namespace_of(key);
   const auto claim = deps_.membership.claim(ns);
   const KnownPool found = deps_.known.find(key);
   const PoolPtr cached = deps_.caches.pools.get(key);
-  ReconcileResult result;
+  controller::ReconcileResult result;
   if (found) {
     wake_in(result, found->book.expire(deps_.loop.now()));
     deps_.looks.wake(key, *found);
@@ -94,14 +94,15 @@ Task<ReconcileResult> PoolReconciler::reconcile(std::string key) {
 }
 
 Task<void> PoolReconciler::look_for_missing(std::string key, KnownPool pool,
-                                            ReconcileResult& result) {
+                                            controller::ReconcileResult& result) {
   auto read = deps_.missing.read(key, pool);
   fail(result, co_await read);
   wake_in(result, deps_.missing.look(key, *pool));
 }
 
-Task<void> PoolReconciler::carry_out_plan(PoolPtr cached, KnownPool pool, Ownership::Claim claim,
-                                          ReconcileResult& result) {
+Task<void> PoolReconciler::carry_out_plan(PoolPtr cached, KnownPool pool,
+                                          membership::Ownership::Claim claim,
+                                          controller::ReconcileResult& result) {
   deps_.tracker.forget_unseen_pods(*pool);
   if (std::exchange(pool->plans.tenure, claim.tenure) != claim.tenure) {
     pool->plans.since = deps_.loop.now();
@@ -199,7 +200,7 @@ Task<Result<std::string>> PoolReconciler::template_of(PoolPtr cached) {
   if (string_at(holdfast::at(*answer, "metadata"), "uid") != cached->uid) {
     co_return make_error(ErrorCode::kConflict, "the pool has changed since it was cached");
   }
-  co_return controller::template_of(*answer);
+  co_return template_of(*answer);
 }
 
 std::vector<std::string> PoolReconciler::free_names(const CachedPool& cached, const Pool& pool,
@@ -215,7 +216,8 @@ std::vector<std::string> PoolReconciler::free_names(const CachedPool& cached, co
 }
 
 Task<Status> PoolReconciler::create_pods(PoolPtr cached, KnownPool pool,
-                                         std::vector<std::string> names, Ownership::Claim claim) {
+                                         std::vector<std::string> names,
+                                         membership::Ownership::Claim claim) {
   auto read = template_of(cached);
   const Result<std::string> pod_template = co_await read;
   if (!pod_template) co_return pod_template.error();
@@ -245,7 +247,7 @@ Task<Status> PoolReconciler::create_pods(PoolPtr cached, KnownPool pool,
 
 Task<Status> PoolReconciler::create_pod(const WorkerPool& owner, const std::string& pod_template,
                                         const std::string& name, Pool& pool,
-                                        const Ownership::Claim& claim) {
+                                        const membership::Ownership::Claim& claim) {
   const Result<std::string> body = worker_pod_body(owner, pod_template, name, deps_.agent_image);
   kube::CallOptions options;
   const std::optional<Error> refused = deps_.membership.may_write(claim, options);
@@ -268,7 +270,7 @@ Task<Status> PoolReconciler::create_pod(const WorkerPool& owner, const std::stri
 // If it is ours, it counts from now on. The watch may bring it after the next plan. As long as
 // nobody knows whose it is, another name would be one worker too many.
 Task<Status> PoolReconciler::read_pod(const std::string& ns, const std::string& name, Pool& pool) {
-  auto get = deps_.client.get(pod_path(ns, name));
+  auto get = deps_.client.get(jobs::pod_path(ns, name));
   const Result<JsonDocument> there = co_await get;
   if (!there) {
     if (there.error().code != ErrorCode::kNotFound) co_return there.error();
@@ -285,8 +287,8 @@ Task<Status> PoolReconciler::read_pod(const std::string& ns, const std::string& 
 // Pods that have just been tried in vain wait for their next turn.
 Task<PoolReconciler::Removed> PoolReconciler::remove_pods(KnownPool pool,
                                                           std::vector<std::string> uids,
-                                                          Ownership::Claim claim,
-                                                          ReconcileResult& result) {
+                                                          membership::Ownership::Claim claim,
+                                                          controller::ReconcileResult& result) {
   Removed removed;
   std::vector<std::function<Task<void>()>> deletions;
   for (const std::string& uid : uids) {
@@ -313,14 +315,14 @@ Task<PoolReconciler::Removed> PoolReconciler::remove_pods(KnownPool pool,
   co_return removed;
 }
 
-Task<Status> PoolReconciler::remove_pod(WorkerPtr worker, Ownership::Claim claim) {
+Task<Status> PoolReconciler::remove_pod(WorkerPtr worker, membership::Ownership::Claim claim) {
   if (!worker->pod || worker->removal.accepted) co_return Unit{};
   kube::CallOptions options;
   if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
   // From now on it gets no attempt: the request may take its time.
   worker->removal.accepted = true;
   deps_.tracker.refresh(*worker);
-  auto del = deps_.client.del(pod_path(worker->namespace_, worker->pod->name),
+  auto del = deps_.client.del(jobs::pod_path(worker->namespace_, worker->pod->name),
                               exactly(worker->pod_uid), options);
   const Result<JsonDocument> answer = co_await del;
   // A conflict: the pod of this name is another one.
@@ -336,8 +338,8 @@ Task<Status> PoolReconciler::remove_pod(WorkerPtr worker, Ownership::Claim claim
 // ---- Its status.
 
 Task<void> PoolReconciler::keep_status(PoolPtr cached, KnownPool pool, PoolStatus status,
-                                       bool is_urgent, Ownership::Claim claim,
-                                       ReconcileResult& result) {
+                                       bool is_urgent, membership::Ownership::Claim claim,
+                                       controller::ReconcileResult& result) {
   const auto& last = pool->written.when;
   const Duration since = last ? deps_.loop.now() - *last : Duration::max();
   if (!is_urgent && since < kStatusPause) {
@@ -353,10 +355,10 @@ Task<void> PoolReconciler::keep_status(PoolPtr cached, KnownPool pool, PoolStatu
 }
 
 Task<Status> PoolReconciler::write_status(PoolPtr cached, KnownPool pool, PoolStatus status,
-                                          Ownership::Claim claim) {
+                                          membership::Ownership::Claim claim) {
   kube::CallOptions options;
   if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
-  SharedTexts texts = cached->texts.value_or(SharedTexts{});
+  codecs::SharedTexts texts = cached->texts.value_or(codecs::SharedTexts{});
   if (!cached->texts) {
     auto get = deps_.client.get(pool_path(*cached));
     const Result<JsonDocument> live = co_await get;
@@ -379,12 +381,12 @@ Task<Status> PoolReconciler::write_status(PoolPtr cached, KnownPool pool, PoolSt
     report_failed_start(*cached, status);
   }
   pool->written.status = std::move(status);
-  raise(pool->written.version, *answer);
+  controller::raise(pool->written.version, *answer);
   co_return Unit{};
 }
 
 void PoolReconciler::report_failed_start(const CachedPool& pool, const PoolStatus& status) {
-  ObjectReference reference;
+  events::ObjectReference reference;
   reference.kind = reconciler::kPoolKind;
   reference.namespace_ = pool.namespace_;
   reference.name = pool.name;
@@ -396,4 +398,4 @@ void PoolReconciler::report_failed_start(const CachedPool& pool, const PoolStatu
   deps_.events.record(reference, /*warning=*/true, kCannotStart, "StartWorker", why);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -16,15 +16,15 @@
 #include "operator/pools/pool_looks.h"
 #include "operator/pools/worker_tracker.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 class PoolReconciler {
  public:
   struct Dependencies {
     Loop& loop;
     kube::Client& client;
-    EventSink& events;
-    Membership& membership;
+    events::EventSink& events;
+    membership::Membership& membership;
     const PoolCaches& caches;
     PoolReaches& reaches;
     KnownPools& known;
@@ -35,7 +35,7 @@ class PoolReconciler {
   };
   explicit PoolReconciler(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
-  Task<ReconcileResult> reconcile(std::string key);
+  Task<controller::ReconcileResult> reconcile(std::string key);
 
  private:
   // How many pods.
@@ -44,9 +44,9 @@ class PoolReconciler {
     std::size_t failed = 0;
   };
 
-  Task<void> look_for_missing(std::string key, KnownPool pool, ReconcileResult& result);
-  Task<void> carry_out_plan(PoolPtr cached, KnownPool pool, Ownership::Claim claim,
-                            ReconcileResult& result);
+  Task<void> look_for_missing(std::string key, KnownPool pool, controller::ReconcileResult& result);
+  Task<void> carry_out_plan(PoolPtr cached, KnownPool pool, membership::Ownership::Claim claim,
+                            controller::ReconcileResult& result);
   reconciler::PoolState state_of(const CachedPool& cached, Pool& pool);
   void set_drains(Pool& pool, const std::vector<std::string>& pod_uids);
   bool knows_pods(const CachedPool& cached, Pool& pool, const std::string& holder);
@@ -55,18 +55,21 @@ class PoolReconciler {
   std::vector<std::string> free_names(const CachedPool& cached, const Pool& pool,
                                       std::int64_t count);
   Task<Status> create_pods(PoolPtr cached, KnownPool pool, std::vector<std::string> names,
-                           Ownership::Claim claim);
+                           membership::Ownership::Claim claim);
   Task<Status> create_pod(const WorkerPool& owner, const std::string& pod_template,
-                          const std::string& name, Pool& pool, const Ownership::Claim& claim);
+                          const std::string& name, Pool& pool,
+                          const membership::Ownership::Claim& claim);
   Task<Status> read_pod(const std::string& ns, const std::string& name, Pool& pool);
-  Task<Removed> remove_pods(KnownPool pool, std::vector<std::string> uids, Ownership::Claim claim,
-                            ReconcileResult& result);
-  Task<Status> remove_pod(WorkerPtr worker, Ownership::Claim claim);
+  Task<Removed> remove_pods(KnownPool pool, std::vector<std::string> uids,
+                            membership::Ownership::Claim claim,
+                            controller::ReconcileResult& result);
+  Task<Status> remove_pod(WorkerPtr worker, membership::Ownership::Claim claim);
 
   Task<void> keep_status(PoolPtr cached, KnownPool pool, reconciler::PoolStatus status,
-                         bool is_urgent, Ownership::Claim claim, ReconcileResult& result);
+                         bool is_urgent, membership::Ownership::Claim claim,
+                         controller::ReconcileResult& result);
   Task<Status> write_status(PoolPtr cached, KnownPool pool, reconciler::PoolStatus status,
-                            Ownership::Claim claim);
+                            membership::Ownership::Claim claim);
   void report_failed_start(const CachedPool& pool, const reconciler::PoolStatus& status);
 
   Time now() const { return deps_.client.server_clock().now(deps_.loop.now()); }
@@ -74,4 +77,4 @@ class PoolReconciler {
   const Dependencies deps_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

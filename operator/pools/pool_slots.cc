@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 // A tenth, rounded up.
@@ -130,4 +130,4 @@ std::string PoolSlots::wrong_sum() const {
   return kept == kept_ ? "" : "workers that are kept free";
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -9,7 +9,7 @@
 
 #include "operator/pools/worker_slots.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 class PoolSlots {
  public:
@@ -55,4 +55,4 @@ class PoolSlots {
   std::int64_t slots_ = 0;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

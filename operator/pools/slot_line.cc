@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 SlotLine::Asker* SlotLine::find(const std::string& uid) {
   const auto created = created_.find(uid);
@@ -144,4 +144,4 @@ std::vector<std::string> SlotLine::names() const {
   return names;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

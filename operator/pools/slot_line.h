@@ -15,7 +15,7 @@
 
 #include "core/time.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 class SlotLine {
  public:
@@ -89,4 +89,4 @@ class SlotLine {
   std::int64_t wanted_ = 0;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

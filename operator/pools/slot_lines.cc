@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 // Of two times, either of which may be missing.
@@ -14,7 +14,7 @@ std::optional<When> earlier(std::optional<When> one, std::optional<When> other) 
 
 }  // namespace
 
-void SlotLines::ask(const CachedJob& job, std::int64_t runs, std::int64_t runs_alone,
+void SlotLines::ask(const codecs::CachedJob& job, std::int64_t runs, std::int64_t runs_alone,
                     SteadyTime now) {
   any.ask(job.uid, job.name, job.job.created, runs, now);
   alone.ask(job.uid, job.name, job.job.created, runs_alone, now);
@@ -43,4 +43,4 @@ std::vector<std::string> SlotLines::names() const {
   return names;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

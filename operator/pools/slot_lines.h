@@ -12,7 +12,7 @@
 #include "operator/pools/slot_line.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 struct SlotLines {
   SlotLine any;
@@ -20,7 +20,8 @@ struct SlotLines {
   std::optional<SteadyTime> last_turn;  // when a job last took its slots
 
   // So many runs of the job wait now in each line. Zero: it leaves.
-  void ask(const CachedJob& job, std::int64_t runs, std::int64_t runs_alone, SteadyTime now);
+  void ask(const codecs::CachedJob& job, std::int64_t runs, std::int64_t runs_alone,
+           SteadyTime now);
   void leave(const std::string& job_uid);
 
   // Since when the job waits in either line; none: it does not.
@@ -36,4 +37,4 @@ struct SlotLines {
   bool empty() const { return any.empty() && alone.empty(); }
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -2,7 +2,7 @@
 
 #include "reconciler/pool/work.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 // A read of a Lease is as good as now for so long.
@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kLookAgain{500};
 
 // ---- Free slots.
 
-reconciler::PoolView SlotPlaces::of(const CachedJob& job) {
+reconciler::PoolView SlotPlaces::of(const codecs::CachedJob& job) {
   const std::string key = pool_key_of(job);
   const auto spec = deps_.caches.pools.get(key);
   if (!spec) {
@@ -34,7 +34,7 @@ reconciler::PoolView SlotPlaces::of(const CachedJob& job) {
   return view;
 }
 
-void SlotPlaces::ask(const CachedJob& job, std::int64_t runs, std::int64_t alone) {
+void SlotPlaces::ask(const codecs::CachedJob& job, std::int64_t runs, std::int64_t alone) {
   // It decided on this version, and a newer one may have come meanwhile.
   const auto newest = deps_.caches.jobs.get(job.key());
   if (!newest || newest->uid != job.uid || newest->version != job.version) return;
@@ -47,7 +47,7 @@ void SlotPlaces::ask(const CachedJob& job, std::int64_t runs, std::int64_t alone
   deps_.looks.look_at_pool_soon(key);
 }
 
-void SlotPlaces::placed(const CachedJob& job, const reconciler::Status& next) {
+void SlotPlaces::placed(const codecs::CachedJob& job, const reconciler::Status& next) {
   const std::string key = pool_key_of(job);
   const KnownPool pool = deps_.known.pool(key);
   if (!pool->book.placed(job, next, deps_.loop.now())) return;
@@ -55,7 +55,7 @@ void SlotPlaces::placed(const CachedJob& job, const reconciler::Status& next) {
   deps_.looks.look_at_pool_soon(key);
 }
 
-void SlotPlaces::not_placed(const CachedJob& job) {
+void SlotPlaces::not_placed(const codecs::CachedJob& job) {
   const std::string key = pool_key_of(job);
   const auto pool = deps_.known.find(key);
   if (!pool) return;
@@ -74,7 +74,7 @@ bool SlotPlaces::has_looked(Worker& worker) const {
   return false;
 }
 
-reconciler::SlotView SlotPlaces::at_missing(const CachedJob& job,
+reconciler::SlotView SlotPlaces::at_missing(const codecs::CachedJob& job,
                                             const reconciler::Run& run) const {
   reconciler::SlotView slot;
   const KnownPool pool = job.job.spec.pool ? deps_.known.find(pool_key_of(job)) : nullptr;
@@ -86,7 +86,7 @@ reconciler::SlotView SlotPlaces::at_missing(const CachedJob& job,
   return slot;
 }
 
-reconciler::SlotView SlotPlaces::in_leases(const CachedJob& job, const reconciler::Run& run,
+reconciler::SlotView SlotPlaces::in_leases(const codecs::CachedJob& job, const reconciler::Run& run,
                                            Worker& worker, const Answer*& answer) const {
   const AttemptId id{job.uid, run.index, run.attempt};
   reconciler::SlotView slot;
@@ -121,7 +121,8 @@ reconciler::SlotView SlotPlaces::in_leases(const CachedJob& job, const reconcile
   return slot;
 }
 
-reconciler::SlotView SlotPlaces::at(const CachedJob& job, const reconciler::Run& run) const {
+reconciler::SlotView SlotPlaces::at(const codecs::CachedJob& job,
+                                    const reconciler::Run& run) const {
   const WorkerPtr worker = deps_.known.with_lease(run.worker_uid);
   if (!worker) return at_missing(job, run);
   const Answer* answer = nullptr;
@@ -144,4 +145,4 @@ reconciler::SlotView SlotPlaces::at(const CachedJob& job, const reconciler::Run&
   return slot;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -11,9 +11,9 @@
 #include "operator/pools/pool_looks.h"
 #include "operator/pools/worker_times.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
-class SlotPlaces : public Places {
+class SlotPlaces : public jobs::Places {
  public:
   struct Dependencies {
     Loop& loop;
@@ -28,20 +28,20 @@ class SlotPlaces : public Places {
   };
   explicit SlotPlaces(const Dependencies& dependencies) : deps_(dependencies) {}
 
-  reconciler::PoolView of(const CachedJob& job) override;
-  void ask(const CachedJob& job, std::int64_t runs, std::int64_t alone) override;
-  void placed(const CachedJob& job, const reconciler::Status& next) override;
-  void not_placed(const CachedJob& job) override;
-  reconciler::SlotView at(const CachedJob& job, const reconciler::Run& run) const override;
+  reconciler::PoolView of(const codecs::CachedJob& job) override;
+  void ask(const codecs::CachedJob& job, std::int64_t runs, std::int64_t alone) override;
+  void placed(const codecs::CachedJob& job, const reconciler::Status& next) override;
+  void not_placed(const codecs::CachedJob& job) override;
+  reconciler::SlotView at(const codecs::CachedJob& job, const reconciler::Run& run) const override;
 
  private:
-  reconciler::SlotView at_missing(const CachedJob& job, const reconciler::Run& run) const;
+  reconciler::SlotView at_missing(const codecs::CachedJob& job, const reconciler::Run& run) const;
   // What the two Leases say. `answer`: the worker's about the attempt; null: there is none.
-  reconciler::SlotView in_leases(const CachedJob& job, const reconciler::Run& run, Worker& worker,
-                                 const Answer*& answer) const;
+  reconciler::SlotView in_leases(const codecs::CachedJob& job, const reconciler::Run& run,
+                                 Worker& worker, const Answer*& answer) const;
   bool has_looked(Worker& worker) const;
 
   const Dependencies deps_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

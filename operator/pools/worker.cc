@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 const Answer* answer_of(const reconciler::WorkerView& view, const AttemptId& id) {
@@ -117,4 +117,4 @@ std::int64_t handed_back(const reconciler::WorkerView& before,
   });
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -16,7 +16,7 @@
 #include "reconciler/pool/work.h"
 #include "reconciler/pool/worker.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 struct Worker {
   std::string namespace_;
@@ -114,4 +114,4 @@ PlaceNews place_news(const reconciler::WorkerView& before, const reconciler::Wor
 // How many attempts the worker has given back between these two.
 std::int64_t handed_back(const reconciler::WorkerView& before, const reconciler::WorkerView& after);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

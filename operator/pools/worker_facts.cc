@@ -4,7 +4,7 @@
 
 #include "reconciler/run/pod_times.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 reconciler::WorkerFacts worker_facts(const Worker& worker, const CachedPool* pool,
                                      reconciler::PodIs pod) {
@@ -71,4 +71,4 @@ bool may_take(const Worker& worker, const CachedPool* pool) {
          worker.pod->owner_uid == pool->uid;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -12,7 +12,7 @@
 #include "reconciler/pool/worker.h"
 #include "reconciler/types.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 // `pool`: the pool of this name; null: it does not exist. If the worker has a Lease, the caller adds
 // `silent_for`, `lags_for`, `held_back` and `is_needed`. They depend on clocks and on other objects.
@@ -30,4 +30,4 @@ reconciler::PoolWorker planned_worker(const Worker& worker, const WorkerSlots& s
 // It may get new attempts, if its rules say so, too (WorkerDecision::takes).
 bool may_take(const Worker& worker, const CachedPool* pool);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

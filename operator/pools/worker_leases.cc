@@ -8,7 +8,7 @@
 #include "reconciler/names.h"
 #include "reconciler/pool/worker.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 constexpr std::string_view kWorkPrefix = "holdfast-work-";
@@ -190,4 +190,4 @@ std::string work_lease_body(const CachedWorkerLease& lease, const Work& work, Ti
   return next_body(lease, {kWorkAnnotation, encode_work(work), "", now});
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -22,7 +22,7 @@
 #include "operator/pools/worker_pod.h"
 #include "reconciler/pool/work.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 inline constexpr const char* kRevokedHolder = "revoked";
 // On a worker Lease that is cut off: "<reason>: <why>", as decide_worker() has it.
@@ -84,4 +84,4 @@ std::string cut_off_lease_body(const CachedWorkerLease& lease, const std::string
                                const std::string& why);
 std::string work_lease_body(const CachedWorkerLease& lease, const Work& work, Time now);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

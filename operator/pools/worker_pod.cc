@@ -12,10 +12,10 @@
 #include "operator/injection/pod_body.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
-constexpr AgentUser kPoolUser{"the pool", ""};
+constexpr injection::AgentUser kPoolUser{"the pool", ""};
 constexpr const char* kSlotsVariable = "HOLDFAST_SLOTS";
 constexpr const char* kDurationVariable = "HOLDFAST_LEASE_DURATION_SECONDS";
 constexpr std::int64_t kDefaultGraceSeconds = 30;  // Kubernetes' own
@@ -23,14 +23,15 @@ constexpr std::int64_t kDefaultGraceSeconds = 30;  // Kubernetes' own
 Json settings(const WorkerPool& pool, const std::string& pod_name, const Json& spec) {
   const std::int64_t grace = int_at(spec, "terminationGracePeriodSeconds", kDefaultGraceSeconds);
   return Json::array(
-      {variable("HOLDFAST_WORKER_POOL", pool.name),
-       variable("HOLDFAST_LEASE_NAMESPACE", pool.namespace_),
-       variable("HOLDFAST_POD_NAME", pod_name), pod_uid_variable(),
-       variable(kDurationVariable, std::to_string(pool.spec.lease_duration.count())),
-       variable(kSlotsVariable, std::to_string(pool.spec.slots)),
-       variable("HOLDFAST_STOP_GRACE_SECONDS", std::to_string(pool.spec.stop_grace.count())),
-       variable("HOLDFAST_POD_GRACE_SECONDS", std::to_string(grace)),
-       variable("HOLDFAST_SLOTS_FOLDER", kSlotsFolder)});
+      {injection::variable("HOLDFAST_WORKER_POOL", pool.name),
+       injection::variable("HOLDFAST_LEASE_NAMESPACE", pool.namespace_),
+       injection::variable("HOLDFAST_POD_NAME", pod_name), injection::pod_uid_variable(),
+       injection::variable(kDurationVariable, std::to_string(pool.spec.lease_duration.count())),
+       injection::variable(kSlotsVariable, std::to_string(pool.spec.slots)),
+       injection::variable("HOLDFAST_STOP_GRACE_SECONDS",
+                           std::to_string(pool.spec.stop_grace.count())),
+       injection::variable("HOLDFAST_POD_GRACE_SECONDS", std::to_string(grace)),
+       injection::variable("HOLDFAST_SLOTS_FOLDER", kSlotsFolder)});
 }
 
 // Users can edit labels and annotations, but not a pod's environment.
@@ -176,26 +177,27 @@ Result<std::string> worker_pod_body(const WorkerPool& pool, const std::string& p
   if (!spec.is_object()) {
     return make_error(ErrorCode::kInvalid, "spec.template has no spec: add one");
   }
-  const Status injected = add_agent({kPoolUser,
-                                     "serve",
-                                     agent_image,
-                                     settings(pool, pod_name, spec),
-                                     {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT",
-                                      "HOLDFAST_CREDENTIALS", "HOLDFAST_TERMINATION_LOG"}},
-                                    spec);
+  const Status injected =
+      injection::add_agent({kPoolUser,
+                            "serve",
+                            agent_image,
+                            settings(pool, pod_name, spec),
+                            {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT",
+                             "HOLDFAST_CREDENTIALS", "HOLDFAST_TERMINATION_LOG"}},
+                           spec);
   if (!injected) return injected.error();
   spec["restartPolicy"] = "Never";
   const Json& given = at(*parsed, "metadata");
-  Json labels = without_our_keys(at(given, "labels"));
+  Json labels = injection::without_our_keys(at(given, "labels"));
   labels[reconciler::kWorkerPoolLabel] = pool.name;
   labels[reconciler::kWorkerHashLabel] = pool.hash;
   Json meta = {{"name", pod_name},
                {"namespace", pool.namespace_},
                {"labels", std::move(labels)},
                {"ownerReferences", pool_owner(pool)}};
-  Json annotations = without_our_keys(at(given, "annotations"));
+  Json annotations = injection::without_our_keys(at(given, "annotations"));
   if (!annotations.empty()) meta["annotations"] = std::move(annotations);
-  Json finalizers = finalizers_of(given);
+  Json finalizers = injection::finalizers_of(given);
   if (!finalizers.empty()) meta["finalizers"] = std::move(finalizers);
   const Json body = {{"apiVersion", "v1"},
                      {"kind", "Pod"},
@@ -224,7 +226,7 @@ kube::Kind worker_pod_kind() {
 
 WorkerPodPtr decode_worker_pod(const JsonView& json) {
   const JsonView meta = at(json, "metadata");
-  const auto decoded = decode_pod(json);
+  const auto decoded = codecs::decode_pod(json);
   const std::string pool_name = pool_that_owns(meta);
   if (!decoded || pool_name.empty()) return nullptr;
   auto cached = std::make_shared<CachedWorkerPod>();
@@ -257,4 +259,4 @@ WorkerPodPtr decode_worker_pod(const JsonView& json) {
   return cached;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

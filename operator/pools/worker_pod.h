@@ -14,7 +14,7 @@
 #include "core/worker_protocol.h"
 #include "reconciler/pool/size.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 // The folder in which the agent keeps a folder for each slot.
 inline constexpr const char* kSlotsFolder = "/holdfast/slots";
@@ -72,4 +72,4 @@ kube::Kind worker_pod_kind();
 // Null: not a pod, or no WorkerPool owns it.
 WorkerPodPtr decode_worker_pod(const JsonView& json);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

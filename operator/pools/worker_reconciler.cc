@@ -8,7 +8,7 @@
 #include "operator/pools/worker_facts.h"
 #include "reconciler/pool/work.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 // The busier a worker is, the longer its next entries wait for each other after a write, so that
@@ -33,18 +33,18 @@ bool has_entry(const Work& work, const AttemptId& id) {
                      [&](const WorkEntry& entry) { return entry.id == id; });
 }
 
-ReconcileResult with(std::optional<Duration> wake_after) {
-  ReconcileResult result;
+controller::ReconcileResult with(std::optional<Duration> wake_after) {
+  controller::ReconcileResult result;
   result.wake_after = wake_after;
   return result;
 }
 
 }  // namespace
 
-Task<ReconcileResult> WorkerReconciler::reconcile(WorkerPtr worker) {
+Task<controller::ReconcileResult> WorkerReconciler::reconcile(WorkerPtr worker) {
   const auto claim = deps_.membership.claim(worker->namespace_);
   // Without the Leases nothing is known of it. It is looked at again when they are there.
-  if (!claim) co_return ReconcileResult{};
+  if (!claim) co_return controller::ReconcileResult{};
   if (deps_.caches.leases->version(worker->namespace_) == 0)
     co_return with(std::chrono::seconds(1));
   const std::shared_ptr<void> in_hand = deps_.membership.keep(claim->shard);
@@ -52,13 +52,13 @@ Task<ReconcileResult> WorkerReconciler::reconcile(WorkerPtr worker) {
     auto look = look_live(worker);
     const Status looked = co_await look;
     if (!looked) {
-      ReconcileResult failed = with(std::nullopt);
+      controller::ReconcileResult failed = with(std::nullopt);
       failed.error = looked.error();
       co_return failed;
     }
   }
   const reconciler::WorkerDecision decision = deps_.tracker.refresh(*worker);
-  ReconcileResult result = with(decision.wake_after);
+  controller::ReconcileResult result = with(decision.wake_after);
   // What a write has changed brings the next reconcile.
   if (decision.step != reconciler::WorkerStep::kNone) {
     auto task = take_step(worker, decision, *claim);
@@ -99,7 +99,7 @@ void WorkerReconciler::record_refusal(const Worker& worker, const Error& error) 
 // ---- Its Leases.
 
 Task<Status> WorkerReconciler::take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
-                                         Ownership::Claim claim) {
+                                         membership::Ownership::Claim claim) {
   using reconciler::WorkerStep;
   const auto pool = deps_.caches.pools.get(worker->pool_key());
   const std::string& uid = worker->pod_uid;
@@ -140,7 +140,7 @@ Task<Status> WorkerReconciler::take_step(WorkerPtr worker, reconciler::WorkerDec
 
 Task<Status> WorkerReconciler::revoke_or_cut_off(WorkerPtr worker,
                                                  reconciler::WorkerDecision decision,
-                                                 Ownership::Claim claim) {
+                                                 membership::Ownership::Claim claim) {
   using reconciler::WorkerStep;
   const auto pool = deps_.caches.pools.get(worker->pool_key());
   const WorkerLeasePtr lease = worker->lease.get();
@@ -169,7 +169,7 @@ Task<Status> WorkerReconciler::revoke_or_cut_off(WorkerPtr worker,
 }
 
 Task<Status> WorkerReconciler::make_lease(WorkerPtr worker, bool is_work, std::string body,
-                                          Ownership::Claim claim) {
+                                          membership::Ownership::Claim claim) {
   kube::CallOptions options;
   if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
   auto post = deps_.client.post(
@@ -215,7 +215,7 @@ Task<Status> WorkerReconciler::look_live(WorkerPtr worker) {
 
 // A conflict or a missing Lease is no failure: what is there now decides.
 Task<Status> WorkerReconciler::put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
-                                         Ownership::Claim claim) {
+                                         membership::Ownership::Claim claim) {
   kube::CallOptions options;
   if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
   auto put = deps_.client.put(lease_path(lease->namespace_, lease->name), std::move(body), options);
@@ -234,7 +234,7 @@ Task<Status> WorkerReconciler::put_lease(WorkerPtr worker, WorkerLeasePtr lease,
   co_return answer.error();
 }
 
-Task<Status> WorkerReconciler::forget_leases(WorkerPtr worker, Ownership::Claim claim) {
+Task<Status> WorkerReconciler::forget_leases(WorkerPtr worker, membership::Ownership::Claim claim) {
   // The worker Lease goes last: it says that the worker is cut off.
   for (const bool is_work : {true, false}) {
     const WorkerLeasePtr lease = (is_work ? worker->work : worker->lease).get();
@@ -242,7 +242,7 @@ Task<Status> WorkerReconciler::forget_leases(WorkerPtr worker, Ownership::Claim 
     kube::CallOptions options;
     if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
     auto del = deps_.client.del(lease_path(lease->namespace_, lease->name),
-                                preconditions(lease->uid, lease->version), options);
+                                controller::preconditions(lease->uid, lease->version), options);
     const Result<JsonDocument> answer = co_await del;
     if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
     const WorkerLeasePtr& known = (is_work ? worker->work : worker->lease).get();
@@ -267,7 +267,7 @@ void WorkerReconciler::report_end(const Worker& worker,
   // The end of a pod that held nothing is no news: each scale-in has one.
   const bool is_usual = std::string(decision.reason) == "PodEnded" && attempts == 0;
   if (!pool || is_usual) return;
-  ObjectReference reference;
+  events::ObjectReference reference;
   reference.kind = reconciler::kPoolKind;
   reference.namespace_ = worker.namespace_;
   reference.name = worker.pool_name;
@@ -317,7 +317,7 @@ std::optional<Work> WorkerReconciler::next_work_of(const Worker& worker, bool& l
   };
   std::optional<Work> next =
       next_work(work, worker.lease->report, placed, [&](const AttemptId& id) {
-        const reconciler::RecordSays says = record(worker, id, name_of(id));
+        const reconciler::RecordSays says = jobs::record(worker, id, name_of(id));
         if (says == reconciler::RecordSays::kUnknown) looks_again = true;
         return says;
       });
@@ -327,7 +327,8 @@ std::optional<Work> WorkerReconciler::next_work_of(const Worker& worker, bool& l
   return next;
 }
 
-Task<Status> WorkerReconciler::write_work(WorkerPtr worker, Work next, Ownership::Claim claim) {
+Task<Status> WorkerReconciler::write_work(WorkerPtr worker, Work next,
+                                          membership::Ownership::Claim claim) {
   const WorkerLeasePtr lease = worker->work.get();
   const std::string lease_uid = worker->lease->uid;
   worker->duty.marking = worker->duty.marking || (next.draining && !lease->work.draining);
@@ -344,4 +345,4 @@ Task<Status> WorkerReconciler::write_work(WorkerPtr worker, Work next, Ownership
   co_return Unit{};
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -15,7 +15,7 @@
 #include "operator/pools/pool_looks.h"
 #include "operator/pools/worker_tracker.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 class WorkerReconciler {
  public:
@@ -23,9 +23,9 @@ class WorkerReconciler {
     Loop& loop;
     kube::Client& client;
     Log log;
-    Telemetry& telemetry;
-    EventSink& events;
-    Membership& membership;
+    jobs::Telemetry& telemetry;
+    events::EventSink& events;
+    membership::Membership& membership;
     const PoolCaches& caches;
     PoolReaches& reaches;
     KnownPools& known;
@@ -34,20 +34,21 @@ class WorkerReconciler {
   };
   explicit WorkerReconciler(const Dependencies& dependencies) : deps_(dependencies) {}
 
-  Task<ReconcileResult> reconcile(WorkerPtr worker);
+  Task<controller::ReconcileResult> reconcile(WorkerPtr worker);
 
  private:
   Task<Status> take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
-                         Ownership::Claim claim);
+                         membership::Ownership::Claim claim);
   Task<Status> revoke_or_cut_off(WorkerPtr worker, reconciler::WorkerDecision decision,
-                                 Ownership::Claim claim);
-  Task<Status> make_lease(WorkerPtr worker, bool is_work, std::string body, Ownership::Claim claim);
+                                 membership::Ownership::Claim claim);
+  Task<Status> make_lease(WorkerPtr worker, bool is_work, std::string body,
+                          membership::Ownership::Claim claim);
   Task<Status> put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
-                         Ownership::Claim claim);
+                         membership::Ownership::Claim claim);
   Task<Status> read_lease(WorkerPtr worker, bool is_work);
   Task<Status> look_live(WorkerPtr worker);
-  Task<Status> forget_leases(WorkerPtr worker, Ownership::Claim claim);
-  Task<Status> write_work(WorkerPtr worker, Work next, Ownership::Claim claim);
+  Task<Status> forget_leases(WorkerPtr worker, membership::Ownership::Claim claim);
+  Task<Status> write_work(WorkerPtr worker, Work next, membership::Ownership::Claim claim);
   std::optional<Work> next_work_of(const Worker& worker, bool& looks_again);
   reconciler::RecordSays record(const Worker& worker, const AttemptId& id,
                                 const std::string& job_name);
@@ -58,4 +59,4 @@ class WorkerReconciler {
   Dependencies deps_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

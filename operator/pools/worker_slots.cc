@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 bool has_id(const std::vector<AttemptId>& ids, const AttemptId& id) {
@@ -67,7 +67,7 @@ std::vector<reconciler::Placed> WorkerSlots::open_places() const {
 }
 
 std::string WorkerSlots::job_at(const AttemptId& id) const {
-  for (const Places* const places : {&open, &closed}) {
+  for (const jobs::Places* const places : {&open, &closed}) {
     const auto found = places->find(id);
     if (found != places->end()) return found->second.job_name;
   }
@@ -84,4 +84,4 @@ std::chrono::seconds WorkerSlots::lease_duration() const {
   return recorded.count() > 0 ? recorded : kLongestDuration;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -1,6 +1,6 @@
 #include "operator/pools/worker_times.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 // Bounded: forgetting only starts the windows again.
@@ -79,8 +79,8 @@ Duration WorkerTimes::missing_for(const std::string& key, SteadyTime now) {
   return missing_.silent_for(key, live.now, live.epoch).value_or(Duration::zero());
 }
 
-void WorkerTimes::keep_windows(WindowKeeper& windows, const std::function<SteadyTime()>& clock,
-                               const WantedBy& wanted) {
+void WorkerTimes::keep_windows(observe::WindowKeeper& windows,
+                               const std::function<SteadyTime()>& clock, const WantedBy& wanted) {
   const auto live = [this, clock](const std::string& key) { return time(key, clock()); };
   const auto echo_here = [this](const std::string& key, std::uint64_t mark) {
     const auto lag = lags_.find(key);
@@ -93,4 +93,4 @@ void WorkerTimes::keep_windows(WindowKeeper& windows, const std::function<Steady
   windows.add("lease", {missing_, live, wanted.missing});
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

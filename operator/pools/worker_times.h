@@ -17,7 +17,7 @@
 #include "reconciler/pool/worker.h"
 #include "reconciler/staleness.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 class WorkerTimes {
  public:
@@ -46,11 +46,12 @@ class WorkerTimes {
   void found(const std::string& key) { missing_.gone(key); }
 
   // For each kind: who waits for this worker. The keys are as above.
-  using Wanted = std::function<WindowKeeper::Wanted(const std::string& key, Duration silent)>;
+  using Wanted =
+      std::function<observe::WindowKeeper::Wanted(const std::string& key, Duration silent)>;
   struct WantedBy {
     Wanted silent, revoked, lagging, missing;
   };
-  void keep_windows(WindowKeeper& windows, const std::function<SteadyTime()>& clock,
+  void keep_windows(observe::WindowKeeper& windows, const std::function<SteadyTime()>& clock,
                     const WantedBy& wanted);
 
  private:
@@ -58,7 +59,7 @@ class WorkerTimes {
                 const CachedWorkerLease* work, Duration live_now);
   reconciler::LiveTime time(const std::string& key, SteadyTime now);
 
-  NamespaceClocks clocks_;
+  observe::NamespaceClocks clocks_;
   // Leases that agents should renew, in groups by namespace.
   reconciler::RecordTracker renewed_{
       [](const std::string& key) { return key.substr(0, key.find('/')); }};
@@ -68,4 +69,4 @@ class WorkerTimes {
   std::unordered_map<std::string, reconciler::EchoLag> lags_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -5,7 +5,7 @@
 
 #include "operator/pools/worker_facts.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 // A Lease stays this long after the cut-off: an intent may be under way that names the worker.
@@ -212,4 +212,4 @@ reconciler::WorkerDecision WorkerTracker::refresh(Worker& worker) {
   return decision;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

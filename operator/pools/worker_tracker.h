@@ -14,15 +14,15 @@
 #include "operator/pools/worker_times.h"
 #include "reconciler/pool/worker.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 class WorkerTracker {
  public:
   struct Dependencies {
     Loop& loop;
     kube::Client& client;
-    Telemetry& telemetry;
-    const Membership& membership;
+    jobs::Telemetry& telemetry;
+    const membership::Membership& membership;
     const PoolCaches& caches;
     PoolReaches& reaches;
     KnownPools& known;
@@ -55,4 +55,4 @@ class WorkerTracker {
   const Dependencies deps_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

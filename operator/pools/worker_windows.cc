@@ -1,10 +1,10 @@
 #include "operator/pools/worker_windows.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
-using Wanted = WindowKeeper::Wanted;
+using Wanted = observe::WindowKeeper::Wanted;
 
-void WorkerWindows::keep(WindowKeeper& keeper) const {
+void WorkerWindows::keep(observe::WindowKeeper& keeper) const {
   // No date says whether an echo is late.
   const auto live = [all = *this](const auto& key, Duration) { return all.revoked(key); };
   times.keep_windows(
@@ -44,4 +44,4 @@ Wanted WorkerWindows::missing(const std::string& key) const {
   return {};
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -8,22 +8,22 @@
 #include "operator/pools/known_pools.h"
 #include "operator/pools/worker_times.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 
 struct WorkerWindows {
   Loop& loop;
   kube::Client& client;
-  const Membership& membership;
+  const membership::Membership& membership;
   const KnownPools& known;
   WorkerTimes& times;
 
   // What this refers to outlives `keeper`.
-  void keep(WindowKeeper& keeper) const;
+  void keep(observe::WindowKeeper& keeper) const;
 
  private:
-  WindowKeeper::Wanted silent(const std::string& key, Duration silent_for) const;
-  WindowKeeper::Wanted revoked(const std::string& key) const;
-  WindowKeeper::Wanted missing(const std::string& key) const;
+  observe::WindowKeeper::Wanted silent(const std::string& key, Duration silent_for) const;
+  observe::WindowKeeper::Wanted revoked(const std::string& key) const;
+  observe::WindowKeeper::Wanted missing(const std::string& key) const;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

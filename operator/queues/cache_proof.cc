@@ -1,6 +1,6 @@
 #include "operator/queues/cache_proof.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 namespace {
 
 // Only the numbers in the status wait for it.
@@ -31,4 +31,4 @@ Duration CacheProof::renew(const std::string& ns, const QueueBook& book) {
   return left > Duration::zero() ? left : Duration(kNextLook);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

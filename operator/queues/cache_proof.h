@@ -14,7 +14,7 @@
 #include "core/loop.h"
 #include "operator/queues/queue_book.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 
 // Other claims may share the comparison.
 inline constexpr std::chrono::milliseconds kOtherEvents{200};
@@ -54,4 +54,4 @@ class CacheProof {
   cache::CacheCheck pods_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

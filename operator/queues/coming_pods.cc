@@ -6,9 +6,9 @@
 #include "reconciler/refusals.h"
 #include "reconciler/run/creations.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 
-bool ComingPods::may_come(const CachedJob& job, Time now, SteadyTime steady) {
+bool ComingPods::may_come(const codecs::CachedJob& job, Time now, SteadyTime steady) {
   const reconciler::Status& status = job.job.status;
   if (const Coming* const known = find(job)) return known->until > steady;
   forget(job);
@@ -22,14 +22,14 @@ bool ComingPods::may_come(const CachedJob& job, Time now, SteadyTime steady) {
   return true;
 }
 
-bool ComingPods::none_comes(const CachedJob& job, SteadyTime steady) {
+bool ComingPods::none_comes(const codecs::CachedJob& job, SteadyTime steady) {
   Coming* const known = find(job);
   if (!known) return false;
   known->until = std::min(known->until, steady);
   return !std::exchange(known->is_over, true);
 }
 
-void ComingPods::forget(const CachedJob& job) {
+void ComingPods::forget(const codecs::CachedJob& job) {
   const auto jobs = by_namespace_.find(job.namespace_);
   if (jobs == by_namespace_.end()) return;
   jobs->second.erase(job.key());
@@ -54,7 +54,7 @@ ComingPods::Look ComingPods::look(const std::string& ns, SteadyTime steady) {
 }
 
 // Of the job's last attempt; null: nothing is known.
-ComingPods::Coming* ComingPods::find(const CachedJob& job) {
+ComingPods::Coming* ComingPods::find(const codecs::CachedJob& job) {
   const auto jobs = by_namespace_.find(job.namespace_);
   if (jobs == by_namespace_.end()) return nullptr;
   const auto known = jobs->second.find(job.key());
@@ -63,4 +63,4 @@ ComingPods::Coming* ComingPods::find(const CachedJob& job) {
   return is_same ? &known->second : nullptr;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

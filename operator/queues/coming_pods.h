@@ -13,16 +13,16 @@
 #include "core/time.h"
 #include "operator/codecs/job_codec.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 
 class ComingPods {
  public:
   // Whether a request for a pod of an ended attempt may still be applied, as far as the record
   // says. The time is taken once for each attempt.
-  bool may_come(const CachedJob& job, Time now, SteadyTime steady);
+  bool may_come(const codecs::CachedJob& job, Time now, SteadyTime steady);
   // The controller of jobs knows better: none comes. True: that is news.
-  bool none_comes(const CachedJob& job, SteadyTime steady);
-  void forget(const CachedJob& job);
+  bool none_comes(const codecs::CachedJob& job, SteadyTime steady);
+  void forget(const codecs::CachedJob& job);
   void clear() { by_namespace_.clear(); }
 
   struct Look {
@@ -37,9 +37,9 @@ class ComingPods {
     SteadyTime until{};
     bool is_over = false;  // and that was told
   };
-  Coming* find(const CachedJob& job);
+  Coming* find(const codecs::CachedJob& job);
 
   std::unordered_map<std::string, std::unordered_map<std::string, Coming>> by_namespace_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

@@ -5,7 +5,7 @@
 
 #include "operator/jobs/pod_index.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 namespace {
 
 // It had an attempt, none runs, and another may follow.
@@ -15,7 +15,7 @@ bool rests(const reconciler::Status& status) {
 
 }  // namespace
 
-OldPods OldPodsMonitor::look(const CachedJob& job) {
+OldPods OldPodsMonitor::look(const codecs::CachedJob& job) {
   if (job.job.spec.pod_replacement != reconciler::PodReplacementPolicy::kFailed) {
     forget_rest(job);
     return OldPods::kNone;
@@ -40,21 +40,22 @@ OldPods OldPodsMonitor::look(const CachedJob& job) {
 }
 
 // Of attempts that have ended. A job of a pool has no pods of its own.
-bool OldPodsMonitor::any_slot_is_taken(const CachedJob& job) const {
+bool OldPodsMonitor::any_slot_is_taken(const codecs::CachedJob& job) const {
   const auto& runs = job.job.status.runs;
   return std::any_of(runs.begin(), runs.end(), [&](const reconciler::Run& run) {
     return run.at_worker() && !run.open() && !deps_.has_left(job, run);
   });
 }
 
-bool OldPodsMonitor::any_pod_lives(const CachedJob& job) const {
-  const auto pods = deps_.pods.by_index(kByJob, job.key());
-  return std::any_of(pods.begin(), pods.end(),
-                     [&](const PodPtr& pod) { return pod->names(job.uid) && !pod->pod.ended(); });
+bool OldPodsMonitor::any_pod_lives(const codecs::CachedJob& job) const {
+  const auto pods = deps_.pods.by_index(jobs::kByJob, job.key());
+  return std::any_of(pods.begin(), pods.end(), [&](const codecs::PodPtr& pod) {
+    return pod->names(job.uid) && !pod->pod.ended();
+  });
 }
 
 // A cache of pods that is older than the job may not show its last pod yet.
-bool OldPodsMonitor::is_as_new(const CachedJob& job) {
+bool OldPodsMonitor::is_as_new(const codecs::CachedJob& job) {
   // Later writes of the job change nothing of its rest.
   const auto [rested, is_new] = rested_.try_emplace(job.uid, 0);
   if (is_new) rested->second = deps_.proof.now();
@@ -68,12 +69,12 @@ bool OldPodsMonitor::is_as_new(const CachedJob& job) {
   return false;
 }
 
-void OldPodsMonitor::forget(const CachedJob& job) {
+void OldPodsMonitor::forget(const codecs::CachedJob& job) {
   coming_.forget(job);
   forget_rest(job);
 }
 
-void OldPodsMonitor::forget_rest(const CachedJob& job) {
+void OldPodsMonitor::forget_rest(const codecs::CachedJob& job) {
   if (const auto unsure = unsure_.find(job.namespace_); unsure != unsure_.end()) {
     unsure->second.since.erase(job.key());
   }
@@ -87,13 +88,13 @@ void OldPodsMonitor::time_travelled() {
 }
 
 // Null: the cache has no such job, or it has no queue any more.
-JobPtr OldPodsMonitor::queued(const std::string& key) const {
-  JobPtr job = deps_.jobs.get(key);
+codecs::JobPtr OldPodsMonitor::queued(const std::string& key) const {
+  codecs::JobPtr job = deps_.jobs.get(key);
   return job && job->job.queue ? job : nullptr;
 }
 
-std::vector<JobPtr> OldPodsMonitor::take_unsure() {
-  std::vector<JobPtr> jobs;
+std::vector<codecs::JobPtr> OldPodsMonitor::take_unsure() {
+  std::vector<codecs::JobPtr> jobs;
   std::erase_if(unsure_, [](const auto& entry) { return entry.second.since.empty(); });
   for (auto& [ns, unsure] : unsure_) {
     // Each event comes here, and there may be thousands of jobs.
@@ -105,7 +106,7 @@ std::vector<JobPtr> OldPodsMonitor::take_unsure() {
   return jobs;
 }
 
-bool OldPodsMonitor::is_unsure(const CachedJob& job) const {
+bool OldPodsMonitor::is_unsure(const codecs::CachedJob& job) const {
   const auto unsure = unsure_.find(job.namespace_);
   return unsure != unsure_.end() && unsure->second.since.count(job.key()) != 0;
 }
@@ -128,9 +129,9 @@ OldPodsMonitor::Freed OldPodsMonitor::take_freed(const std::string& ns) {
   const ComingPods::Look look = coming_.look(ns, deps_.loop.now());
   freed.next = look.next;
   for (const std::string& key : look.over) {
-    if (JobPtr job = queued(key)) freed.jobs.push_back(std::move(job));
+    if (codecs::JobPtr job = queued(key)) freed.jobs.push_back(std::move(job));
   }
   return freed;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

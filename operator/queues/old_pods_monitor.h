@@ -23,51 +23,53 @@
 #include "operator/queues/coming_pods.h"
 #include "operator/queues/queue_book.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 
 class OldPodsMonitor {
  public:
   struct Dependencies {
     Loop& loop;
     const ServerClock& clock;
-    cache::View<CachedJob> jobs;
-    cache::View<CachedPod> pods;  // with the index kByJob
-    const Membership& membership;
-    const PodShards& pod_shards;
+    cache::View<codecs::CachedJob> jobs;
+    cache::View<codecs::CachedPod> pods;  // with the index kByJob
+    const membership::Membership& membership;
+    const jobs::PodShards& pod_shards;
     CacheProof& proof;
     // Nothing of the run's last attempt, which has ended, runs on its worker any more.
-    std::function<bool(const CachedJob& job, const reconciler::Run& run)> has_left;
+    std::function<bool(const codecs::CachedJob& job, const reconciler::Run& run)> has_left;
   };
   explicit OldPodsMonitor(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
-  OldPods look(const CachedJob& job);
+  OldPods look(const codecs::CachedJob& job);
   // The job is gone.
-  void forget(const CachedJob& job);
+  void forget(const codecs::CachedJob& job);
   void time_travelled();
 
   // The controller of jobs knows that no pod comes. True: that is news.
-  bool none_comes(const CachedJob& job) { return coming_.none_comes(job, deps_.loop.now()); }
+  bool none_comes(const codecs::CachedJob& job) {
+    return coming_.none_comes(job, deps_.loop.now());
+  }
 
   // Jobs whose pods were unknown, if the cache has become newer since the last call.
-  std::vector<JobPtr> take_unsure();
-  bool is_unsure(const CachedJob& job) const;
+  std::vector<codecs::JobPtr> take_unsure();
+  bool is_unsure(const codecs::CachedJob& job) const;
   // Makes the cache of pods as new as the namespace's unsure jobs. Returns when to look again; none:
   // no job is unsure.
   std::optional<Duration> renew(const std::string& namespace_);
 
   // Jobs whose pods come no more.
   struct Freed {
-    std::vector<JobPtr> jobs;
+    std::vector<codecs::JobPtr> jobs;
     std::optional<Duration> next;  // when to look again
   };
   Freed take_freed(const std::string& namespace_);
 
  private:
-  bool any_slot_is_taken(const CachedJob& job) const;
-  bool any_pod_lives(const CachedJob& job) const;
-  bool is_as_new(const CachedJob& job);
-  void forget_rest(const CachedJob& job);
-  JobPtr queued(const std::string& key) const;
+  bool any_slot_is_taken(const codecs::CachedJob& job) const;
+  bool any_pod_lives(const codecs::CachedJob& job) const;
+  bool is_as_new(const codecs::CachedJob& job);
+  void forget_rest(const codecs::CachedJob& job);
+  codecs::JobPtr queued(const std::string& key) const;
 
   Dependencies deps_;
   // Jobs of which no attempt runs: when that was first seen, by UID.
@@ -80,4 +82,4 @@ class OldPodsMonitor {
   ComingPods coming_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

@@ -5,9 +5,9 @@
 
 #include "core/invariant.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 
-void QueueBook::put(const CachedJob& cached, OldPods pods, Time now) {
+void QueueBook::put(const codecs::CachedJob& cached, OldPods pods, Time now) {
   const reconciler::Job& job = cached.job;
   const reconciler::Spec& spec = job.spec;
   // It starts nothing any more. Its phase stays Running while somebody's finalizer holds it, so a
@@ -49,7 +49,8 @@ void QueueBook::erase(const std::string& uid) {
   assert(is_sound());
 }
 
-void QueueBook::ask(const CachedJob& job, bool wants, OldPods pods, SteadyTime at, Time now) {
+void QueueBook::ask(const codecs::CachedJob& job, bool wants, OldPods pods, SteadyTime at,
+                    Time now) {
   const bool changes = wants
                            ? !job.job.status.says_queued() && asked_.try_emplace(job.uid, at).second
                            : asked_.erase(job.uid) > 0;
@@ -167,4 +168,4 @@ Duration QueueBook::lag(SteadyTime now) const {
   return admissible_since_ ? now - *admissible_since_ : Duration::zero();
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

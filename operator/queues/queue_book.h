@@ -18,7 +18,7 @@
 #include "reconciler/queue/line.h"
 #include "reconciler/queue/tenure.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 
 // The pods of a job with podReplacementPolicy Failed that have not ended, as the cache shows them.
 enum class OldPods {
@@ -30,10 +30,10 @@ enum class OldPods {
 class QueueBook {
  public:
   // The job as the cache has it now.
-  void put(const CachedJob& job, OldPods pods, Time now);
+  void put(const codecs::CachedJob& job, OldPods pods, Time now);
   void erase(const std::string& uid);
   // decide() says that the job could start if it were admitted, or not.
-  void ask(const CachedJob& job, bool wants, OldPods pods, SteadyTime at, Time now);
+  void ask(const codecs::CachedJob& job, bool wants, OldPods pods, SteadyTime at, Time now);
 
   // An owner has put the job on record as admitted for the attempt after this one. That stays true
   // until the job has another attempt (docs/queues.md), whoever owns the queue.
@@ -84,11 +84,11 @@ class QueueBook {
   std::vector<std::string> news_;  // UIDs, see take_admitted()
   std::string uid_;                // of the queue whose status is known
   std::uint64_t seen_version_ = 0;
-  OwnWrite<reconciler::QueueStatus> own_;
+  controller::OwnWrite<reconciler::QueueStatus> own_;
   // From an earlier queue of this name, until a claim has them.
   std::vector<reconciler::Admission> carried_;
   std::vector<reconciler::Admission> recorded_;  // all that are known
   std::optional<SteadyTime> admissible_since_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

@@ -8,7 +8,7 @@
 #include "operator/codecs/known_fields.h"
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 namespace {
 
 reconciler::QueueStatus decode_queue_status(const JsonView& json) {
@@ -37,16 +37,16 @@ QueuePtr decode_queue(const JsonView& json) {
   if (!kube::decode_meta(json, *queue)) return nullptr;
   queue->generation = int_at(at(json, "metadata"), "generation");
   queue->spec = api::read<reconciler::QueueSpec>(at(json, "spec"));
-  queue->spec.unknown = unknown_in_spec(KnownKind::kJobQueue, at(json, "spec"));
+  queue->spec.unknown = codecs::unknown_in_spec(codecs::KnownKind::kJobQueue, at(json, "spec"));
   queue->status = decode_queue_status(at(json, "status"));
-  SharedTexts texts = decode_queue_texts(json);
-  if (texts.size() <= kMaxCachedTexts) queue->texts = std::move(texts);
+  codecs::SharedTexts texts = decode_queue_texts(json);
+  if (texts.size() <= codecs::kMaxCachedTexts) queue->texts = std::move(texts);
   return queue;
 }
 
-SharedTexts decode_queue_texts(const JsonView& json) {
-  return {shared_metadata(at(json, "metadata")),
-          unknown_in_status(KnownKind::kJobQueue, at(json, "status"))};
+codecs::SharedTexts decode_queue_texts(const JsonView& json) {
+  return {codecs::shared_metadata(at(json, "metadata")),
+          codecs::unknown_in_status(codecs::KnownKind::kJobQueue, at(json, "status"))};
 }
 
 Json encode_queue_status(const reconciler::QueueStatus& status) {
@@ -58,7 +58,8 @@ Json encode_queue_status(const reconciler::QueueStatus& status) {
 }
 
 std::string queue_status_body(const kube::Object& queue, std::uint64_t version,
-                              const SharedTexts& texts, const reconciler::QueueStatus& status) {
+                              const codecs::SharedTexts& texts,
+                              const reconciler::QueueStatus& status) {
   const Result<Json> shared = parse_json(texts.metadata);
   Json metadata = shared.ok() && shared->is_object() ? *shared : Json::object();
   metadata["name"] = queue.name;
@@ -66,7 +67,7 @@ std::string queue_status_body(const kube::Object& queue, std::uint64_t version,
   metadata["uid"] = queue.uid;
   metadata["resourceVersion"] = std::to_string(version);
   Json encoded = encode_queue_status(status);
-  put_back_unknown(texts.unknown, encoded);
+  codecs::put_back_unknown(texts.unknown, encoded);
   const Json body = {{"apiVersion", reconciler::kJobApiVersion},
                      {"kind", "JobQueue"},
                      {"metadata", std::move(metadata)},
@@ -74,4 +75,4 @@ std::string queue_status_body(const kube::Object& queue, std::uint64_t version,
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

@@ -8,7 +8,7 @@
 #include "operator/codecs/known_fields.h"
 #include "reconciler/queue/queue.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 
 inline constexpr const char* kQueuePlural = "jobqueues";
 
@@ -17,7 +17,7 @@ struct CachedQueue : kube::Object {
   reconciler::QueueStatus status;
   std::int64_t generation = 0;
   // None: too long for the cache.
-  std::optional<SharedTexts> texts;
+  std::optional<codecs::SharedTexts> texts;
 };
 using QueuePtr = std::shared_ptr<const CachedQueue>;
 
@@ -27,12 +27,13 @@ kube::Kind queue_kind();
 // Null if the JSON is not an object.
 QueuePtr decode_queue(const JsonView& json);
 
-SharedTexts decode_queue_texts(const JsonView& json);
+codecs::SharedTexts decode_queue_texts(const JsonView& json);
 
 Json encode_queue_status(const reconciler::QueueStatus& status);
 
 // The body of a PUT on /status, with this resourceVersion.
 std::string queue_status_body(const kube::Object& queue, std::uint64_t version,
-                              const SharedTexts& texts, const reconciler::QueueStatus& status);
+                              const codecs::SharedTexts& texts,
+                              const reconciler::QueueStatus& status);
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

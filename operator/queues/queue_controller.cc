@@ -7,11 +7,11 @@
 #include "reconciler/names.h"
 #include "reconciler/queue/admission.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 namespace {
 
-ReconcilePool::Config pool_config() {
-  ReconcilePool::Config config;
+controller::ReconcilePool::Config pool_config() {
+  controller::ReconcilePool::Config config;
   config.workers = kQueueWorkers;
   return config;
 }
@@ -71,7 +71,7 @@ reconciler::QueueView QueueController::view(const CachedQueue& queue, QueueBook&
   return view;
 }
 
-Task<ReconcileResult> QueueController::reconcile(std::string key) {
+Task<controller::ReconcileResult> QueueController::reconcile(std::string key) {
   const std::string ns = kube::namespace_of(key);
   const auto claim = membership_.claim(ns);
   const QueuePtr queue = state_.queue(key);
@@ -80,10 +80,10 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
     if (QueueBook* const book = state_.find(key)) {
       book->watch_lag(nullptr, now(), loop_.now());
     }
-    co_return ReconcileResult{};
+    co_return controller::ReconcileResult{};
   }
   // The count needs the old pods of the queue's jobs, which have the queue's shard.
-  if (!pod_shards_.read(claim->shard, ns)) co_return ReconcileResult{};
+  if (!pod_shards_.read(claim->shard, ns)) co_return controller::ReconcileResult{};
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   const std::shared_ptr<QueueBook> book = state_.book_of(key);
   const std::string self = membership_.self() + "/" + std::to_string(claim->tenure);
@@ -92,7 +92,7 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
   const reconciler::QueueView seen = view(*queue, *book, self, version);
   book->watch_lag(queue.get(), seen.now, loop_.now());
   reconciler::QueueDecision decision = reconciler::decide_queue(seen, book->line);
-  ReconcileResult result;
+  controller::ReconcileResult result;
   result.wake_after = decision.wake_after;
   if (decision.awaits_caches) {
     behind_.insert(key);
@@ -128,11 +128,11 @@ Task<ReconcileResult> QueueController::reconcile(std::string key) {
 }
 
 Task<Status> QueueController::write(QueuePtr queue, std::uint64_t version,
-                                    reconciler::QueueStatus status, Gate::Claim claim,
+                                    reconciler::QueueStatus status, controller::Gate::Claim claim,
                                     std::uint64_t& written) {
   const std::string path =
       kube::object_path(reconciler::kJobGroupPath, kQueuePlural, queue->namespace_, queue->name);
-  SharedTexts texts = queue->texts.value_or(SharedTexts{});
+  codecs::SharedTexts texts = queue->texts.value_or(codecs::SharedTexts{});
   if (!queue->texts) {
     auto get = client_.get(path);
     const Result<JsonDocument> live = co_await get;
@@ -143,7 +143,7 @@ Task<Status> QueueController::write(QueuePtr queue, std::uint64_t version,
                          {.answer_with_metadata = true});
   const Result<JsonDocument> answer = co_await put;
   if (!answer) co_return answer.error();
-  raise(written, *answer);
+  controller::raise(written, *answer);
   co_return Unit{};
 }
 
@@ -161,8 +161,8 @@ void QueueController::report_admitted(const CachedQueue& queue, QueueBook& book,
 // Whoever admitted them: their start is the controller of jobs'.
 void QueueController::look_at_admitted(const CachedQueue& queue, QueueBook& book) {
   for (const std::string& name : book.take_admitted()) {
-    look_at_(queue.namespace_ + "/" + name, Priority::kFresh);
+    look_at_(queue.namespace_ + "/" + name, controller::Priority::kFresh);
   }
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

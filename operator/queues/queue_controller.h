@@ -28,28 +28,28 @@
 #include "operator/queues/old_pods_monitor.h"
 #include "operator/queues/queue_state.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 
 // Writes of queues in flight: half of them for one namespace at most.
 inline constexpr int kQueueWorkers = 4;
 
-class QueueController : public Controller {
+class QueueController : public controller::Controller {
  public:
   struct Dependencies {
     Loop& loop;
     kube::Client& client;
     Log log;
-    Telemetry& telemetry;
+    jobs::Telemetry& telemetry;
     // Of job_kind(), pod_kind() (with the index kByJob) and queue_kind().
-    cache::View<CachedJob> jobs;
-    cache::View<CachedPod> pods;
+    cache::View<codecs::CachedJob> jobs;
+    cache::View<codecs::CachedPod> pods;
     cache::View<CachedQueue> queues;
-    Membership& membership;
-    const PodShards& pod_shards;
+    membership::Membership& membership;
+    const jobs::PodShards& pod_shards;
     // Look at the job with this key ("namespace/name") again.
-    std::function<void(const std::string& key, Priority priority)> look_at;
+    std::function<void(const std::string& key, controller::Priority priority)> look_at;
     // Nothing of the run's last attempt, which has ended, runs on its worker any more.
-    std::function<bool(const CachedJob& job, const reconciler::Run& run)> has_left;
+    std::function<bool(const codecs::CachedJob& job, const reconciler::Run& run)> has_left;
   };
   explicit QueueController(Dependencies dependencies);
 
@@ -68,16 +68,16 @@ class QueueController : public Controller {
   void on_progress() override;
   void time_travelled() override;
 
-  Permits& permits() { return state_; }
+  jobs::Permits& permits() { return state_; }
   // For metrics: the queues in the shards held here.
   std::vector<QueueCount> counts() const { return state_.counts(); }
 
  private:
-  Task<ReconcileResult> reconcile(std::string key);
+  Task<controller::ReconcileResult> reconcile(std::string key);
   reconciler::QueueView view(const CachedQueue& queue, QueueBook& book, const std::string& self,
                              std::uint64_t& version);
   Task<Status> write(QueuePtr queue, std::uint64_t version, reconciler::QueueStatus status,
-                     Gate::Claim claim, std::uint64_t& written);
+                     controller::Gate::Claim claim, std::uint64_t& written);
   void look_at_admitted(const CachedQueue& queue, QueueBook& book);
   void report_admitted(const CachedQueue& queue, QueueBook& book,
                        const std::vector<std::string>& uids);
@@ -86,16 +86,16 @@ class QueueController : public Controller {
 
   Loop& loop_;
   kube::Client& client_;
-  Telemetry& telemetry_;
-  Membership& membership_;
-  const PodShards& pod_shards_;
-  Writer writer_;
-  std::function<void(const std::string& key, Priority priority)> look_at_;
+  jobs::Telemetry& telemetry_;
+  membership::Membership& membership_;
+  const jobs::PodShards& pod_shards_;
+  controller::Writer writer_;
+  std::function<void(const std::string& key, controller::Priority priority)> look_at_;
   CacheProof proof_;
   OldPodsMonitor old_pods_;
   QueueState state_;
   std::unordered_set<std::string> behind_;  // queues that wait for the caches
-  ReconcilePool pool_;
+  controller::ReconcilePool pool_;
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

@@ -5,13 +5,15 @@
 
 #include "operator/jobs/pod_index.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 namespace {
 
 // The first list of a kind may fail some times.
 constexpr std::chrono::seconds kReadingTime{60};
 
-std::string queue_key(const CachedJob& job) { return job.namespace_ + "/" + job.job.queue->name; }
+std::string queue_key(const codecs::CachedJob& job) {
+  return job.namespace_ + "/" + job.job.queue->name;
+}
 
 }  // namespace
 
@@ -45,17 +47,17 @@ void QueueState::forget_if_empty(const std::string& key) {
   if (book && book->line.empty()) books_.erase(key);
 }
 
-void QueueState::put(const CachedJob& job) {
+void QueueState::put(const codecs::CachedJob& job) {
   book_of(queue_key(job))->put(job, deps_.old_pods.look(job), now());
 }
 
 // ---- What the caches show.
 
-void QueueState::on_job(const cache::View<CachedJob>::Change& change) {
+void QueueState::on_job(const cache::View<codecs::CachedJob>::Change& change) {
   const bool is_gone = change.before && change.before->job.queue &&
                        (!change.after || change.after->uid != change.before->uid);
   if (is_gone) {
-    const CachedJob& job = *change.before;
+    const codecs::CachedJob& job = *change.before;
     book_of(queue_key(job))->erase(job.uid);
     deps_.old_pods.forget(job);
     deps_.wake(queue_key(job));
@@ -65,8 +67,8 @@ void QueueState::on_job(const cache::View<CachedJob>::Change& change) {
   deps_.wake(queue_key(*change.after));
 }
 
-void QueueState::on_pod(const cache::View<CachedPod>::Change& change) {
-  const JobPtr job = deps_.jobs.get(job_key(change.latest()));
+void QueueState::on_pod(const cache::View<codecs::CachedPod>::Change& change) {
+  const codecs::JobPtr job = deps_.jobs.get(jobs::job_key(change.latest()));
   if (!job || !job->job.queue) return;
   if (job->job.spec.pod_replacement != reconciler::PodReplacementPolicy::kFailed) return;
   put(*job);
@@ -91,7 +93,7 @@ void QueueState::begin_pods(const std::set<int>& shards, const std::string& watc
         [&, &ns = ns](const reconciler::QueuedJob& job) { keys.push_back(ns + "/" + job.name); });
   }
   for (const std::string& key : keys) {
-    const JobPtr job = deps_.jobs.get(key);
+    const codecs::JobPtr job = deps_.jobs.get(key);
     if (job && job->job.queue) put(*job);
   }
   for (const int shard : shards) wake_all(shard);
@@ -103,7 +105,7 @@ void QueueState::on_progress() {
 }
 
 void QueueState::look_at_unsure() {
-  for (const JobPtr& job : deps_.old_pods.take_unsure()) {
+  for (const codecs::JobPtr& job : deps_.old_pods.take_unsure()) {
     put(*job);
     if (!deps_.old_pods.is_unsure(*job)) deps_.wake(queue_key(*job));
   }
@@ -111,7 +113,7 @@ void QueueState::look_at_unsure() {
 
 std::optional<Duration> QueueState::give_back(const std::string& ns) {
   const OldPodsMonitor::Freed freed = deps_.old_pods.take_freed(ns);
-  for (const JobPtr& job : freed.jobs) {
+  for (const codecs::JobPtr& job : freed.jobs) {
     put(*job);
     deps_.wake(queue_key(*job));
   }
@@ -138,7 +140,7 @@ void QueueState::look_at_waiting(const std::string& key) {
   const QueueBook* const book = find(key);
   if (!book) return;
   book->line.for_each([&](const reconciler::QueuedJob& job) {
-    if (job.waits) deps_.look_at(namespace_of(key) + "/" + job.name, Priority::kLow);
+    if (job.waits) deps_.look_at(namespace_of(key) + "/" + job.name, controller::Priority::kLow);
   });
 }
 
@@ -155,7 +157,7 @@ void QueueState::look_at_unread() {
 
 // ---- What the controller of jobs asks.
 
-reconciler::PermitView QueueState::of(const CachedJob& job) const {
+reconciler::PermitView QueueState::of(const codecs::CachedJob& job) const {
   reconciler::PermitView view;
   const std::string key = queue_key(job);
   const bool is_read = has_read_queues(job.namespace_);
@@ -168,9 +170,9 @@ reconciler::PermitView QueueState::of(const CachedJob& job) const {
   return view;
 }
 
-void QueueState::ask(const CachedJob& job, bool wants, bool pod_may_come) {
+void QueueState::ask(const codecs::CachedJob& job, bool wants, bool pod_may_come) {
   // It decided on this version, and a newer one may have come meanwhile.
-  const JobPtr cached = deps_.jobs.get(job.key());
+  const codecs::JobPtr cached = deps_.jobs.get(job.key());
   if (!cached || cached->uid != job.uid || cached->version != job.version) return;
   const std::shared_ptr<QueueBook> book = book_of(queue_key(job));
   const auto holds = [&] {
@@ -204,4 +206,4 @@ std::vector<QueueCount> QueueState::counts() const {
   return all;
 }
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

@@ -22,7 +22,7 @@
 #include "operator/queues/old_pods_monitor.h"
 #include "operator/queues/queue_book.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 
 // A queue as metrics show it.
 struct QueueCount {
@@ -34,19 +34,19 @@ struct QueueCount {
   Duration lag{0};  // for how long a job could have been admitted and was not
 };
 
-class QueueState : public Permits {
+class QueueState : public jobs::Permits {
  public:
   struct Dependencies {
     Loop& loop;
     const ServerClock& clock;
-    cache::View<CachedJob> jobs;
-    cache::View<CachedPod> pods;
+    cache::View<codecs::CachedJob> jobs;
+    cache::View<codecs::CachedPod> pods;
     cache::View<CachedQueue> queues;
-    const Membership& membership;
+    const membership::Membership& membership;
     OldPodsMonitor& old_pods;
     std::function<void(const std::string& key)> wake;  // the queue with this key
     // Look at the job with this key again.
-    std::function<void(const std::string& key, Priority priority)> look_at;
+    std::function<void(const std::string& key, controller::Priority priority)> look_at;
   };
   explicit QueueState(Dependencies dependencies);
 
@@ -59,8 +59,8 @@ class QueueState : public Permits {
   void on_progress();
   void time_travelled();
 
-  reconciler::PermitView of(const CachedJob& job) const override;
-  void ask(const CachedJob& job, bool wants, bool pod_may_come) override;
+  reconciler::PermitView of(const codecs::CachedJob& job) const override;
+  void ask(const codecs::CachedJob& job, bool wants, bool pod_may_come) override;
 
   QueuePtr queue(const std::string& key) const { return deps_.queues.get(key); }
   // Never null.
@@ -77,10 +77,10 @@ class QueueState : public Permits {
   std::vector<QueueCount> counts() const;
 
  private:
-  void on_job(const cache::View<CachedJob>::Change& change);
-  void on_pod(const cache::View<CachedPod>::Change& change);
+  void on_job(const cache::View<codecs::CachedJob>::Change& change);
+  void on_pod(const cache::View<codecs::CachedPod>::Change& change);
   void on_queue(const cache::View<CachedQueue>::Change& change);
-  void put(const CachedJob& job);
+  void put(const codecs::CachedJob& job);
   void look_at_waiting(const std::string& key);
   void look_at_unsure();
   void look_at_unread();
@@ -94,4 +94,4 @@ class QueueState : public Permits {
   SteadyTime began_{};
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

@@ -10,12 +10,12 @@ namespace holdfast::runtime {
 
 Caches::Caches(const cache::Informer::Dependencies& shared,
                const std::vector<std::string>& namespaces)
-    : jobs(shared, controller::job_kind(), namespaces),
-      pods(shared, controller::pod_kind(), namespaces),
-      queues(shared, controller::queue_kind(), namespaces),
-      worker_pools(shared, controller::pool_kind(), namespaces),
-      worker_pods(shared, controller::worker_pod_kind(), namespaces),
-      worker_leases(shared, controller::worker_lease_kind(), namespaces) {}
+    : jobs(shared, codecs::job_kind(), namespaces),
+      pods(shared, codecs::pod_kind(), namespaces),
+      queues(shared, queues::queue_kind(), namespaces),
+      worker_pools(shared, pools::pool_kind(), namespaces),
+      worker_pods(shared, pools::worker_pod_kind(), namespaces),
+      worker_leases(shared, pools::worker_lease_kind(), namespaces) {}
 
 void Caches::start() {
   for (cache::Informer* informer :

@@ -11,8 +11,8 @@ namespace {
 // The limit of a reason in an annotation.
 constexpr std::size_t kMaxReasonBytes = 256;
 
-controller::JobController::Config of_namespaces(controller::JobController::Config config,
-                                                const std::vector<std::string>& namespaces) {
+jobs::JobController::Config of_namespaces(jobs::JobController::Config config,
+                                          const std::vector<std::string>& namespaces) {
   config.namespaces = namespaces;
   return config;
 }
@@ -21,7 +21,7 @@ controller::JobController::Config of_namespaces(controller::JobController::Confi
 
 Manager::Observed::Observed(const cache::Informer::Dependencies& shared, cache::Informer& pods,
                             const std::vector<std::string>& namespaces,
-                            controller::HeartbeatMonitor::WorkedOn worked_on)
+                            observe::HeartbeatMonitor::WorkedOn worked_on)
     : nodes({shared.loop, shared.client, shared.random, shared.log, pods, namespaces}),
       heartbeats(shared, namespaces, std::move(worked_on)),
       windows(shared.loop, shared.log) {}
@@ -40,7 +40,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                      job_controller_.begin_pods(shards, watched);
                      if (lane_) lane_->controller->look_at_all_of(shards);
                    },
-                   [this](const controller::CachedPod& pod) { job_controller_.drop_pod(pod); }},
+                   [this](const codecs::CachedPod& pod) { job_controller_.drop_pod(pod); }},
                   config.membership.shards, config.namespaces),
       observed_({loop_, deps.client, deps.random, log_}, caches_.pods, config.namespaces,
                 [this](const auto& lease) { return job_controller_.is_worked_on(lease); }),
@@ -57,12 +57,12 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                          [this](const std::string& key, controller::Priority priority) {
                            job_controller_.queue().add(key, priority);
                          },
-                         [this](const controller::CachedJob& job, const reconciler::Run& run) {
+                         [this](const codecs::CachedJob& job, const reconciler::Run& run) {
                            return pool_controller_.places().at(job, run).left;
                          }}),
       pool_controller_({loop_, deps.client, log_, deps.telemetry, deps.events,
-                        controller::PoolCaches{caches_.jobs, caches_.worker_pools,
-                                               caches_.worker_pods, caches_.worker_leases},
+                        pools::PoolCaches{caches_.jobs, caches_.worker_pools, caches_.worker_pods,
+                                          caches_.worker_leases},
                         observed_.windows, membership_,
                         [this](const std::string& key, controller::Priority priority) {
                           job_controller_.queue().add(key, priority);
@@ -78,8 +78,8 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
       job_controller_({loop_, deps.client, deps.random, log_, deps.telemetry, deps.events,
                        caches_.jobs, caches_.pods, observed_.nodes, observed_.heartbeats,
                        observed_.windows, membership_, readings_, pod_shards_,
-                       controller::JobNeighbours(queue_controller_.permits(),
-                                                 &pool_controller_.places(), &notifier_)},
+                       jobs::JobNeighbours(queue_controller_.permits(), &pool_controller_.places(),
+                                           &notifier_)},
                       of_namespaces(std::move(config.jobs), config.namespaces),
                       std::move(metrics)) {
   controllers_.add(queue_controller_);
@@ -110,22 +110,24 @@ void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
                         const std::vector<std::string>& namespaces) {
   const cache::Informer::Dependencies shared{loop_, deps.client, deps.random, log_};
   lane_ = std::make_unique<Lane>();
-  lane_->jobs = std::make_unique<cache::Informer>(shared, controller::batch_job_kind(), namespaces);
+  lane_->jobs =
+      std::make_unique<cache::Informer>(shared, lane_controller::batch_job_kind(), namespaces);
   if (!lane.selector.empty()) {
     lane_->namespaces = std::make_unique<cache::Informer>(
-        shared, controller::selected_namespace_kind(lane.selector), std::vector<std::string>{});
+        shared, lane_controller::selected_namespace_kind(lane.selector),
+        std::vector<std::string>{});
   }
-  lane_->controller =
-      std::make_unique<controller::LaneController>(controller::LaneController::Dependencies{
+  lane_->controller = std::make_unique<lane_controller::LaneController>(
+      lane_controller::LaneController::Dependencies{
           loop_, deps.client, log_, deps.events, caches_.jobs, *lane_->jobs, caches_.pods,
           pod_shards_, lane_->namespaces.get(), membership_, namespaces.empty()});
   controllers_.add(*lane_->controller);
 }
 
-controller::OwnershipReport Manager::ownership() {
-  controller::OwnershipReport report = membership_.report();
+membership::OwnershipReport Manager::ownership() {
+  membership::OwnershipReport report = membership_.report();
   int shard = 0;
-  for (controller::OwnershipReport::Shard& one : report.shards) {
+  for (membership::OwnershipReport::Shard& one : report.shards) {
     const bool is_read = pod_shards_.read(shard++);
     if (one.held && !is_read) one.why = "held, and its jobs wait until its pods are listed";
   }
@@ -182,9 +184,9 @@ void Manager::stop(std::function<void()> stopped) {
   });
 }
 
-controller::Membership::Handlers Manager::membership_handlers(controller::Telemetry& telemetry,
+membership::Membership::Handlers Manager::membership_handlers(jobs::Telemetry& telemetry,
                                                               std::function<void(Error)> refuse) {
-  controller::Membership::Handlers handlers;
+  membership::Membership::Handlers handlers;
   handlers.gained = [this, &telemetry](int shard) {
     telemetry.shard_moved("gained");
     controllers_.look_at_all(shard);

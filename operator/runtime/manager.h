@@ -41,15 +41,15 @@ class Manager {
     kube::Client& client;
     Random& random;
     Log log;
-    controller::Telemetry& telemetry;
-    controller::EventSink& events;
+    jobs::Telemetry& telemetry;
+    events::EventSink& events;
     notify::Poster& poster;
     const FileReader& files;
   };
   struct Config {
     std::vector<std::string> namespaces;  // empty: all
-    controller::Membership::Config membership;
-    controller::JobController::Config jobs;
+    membership::Membership::Config membership;
+    jobs::JobController::Config jobs;
     notify::Targets targets;
     // batch/v1 Jobs that name Holdfast in spec.managedBy are run. `selector`: in namespaces with
     // these labels alone; empty: in all.
@@ -84,12 +84,12 @@ class Manager {
   // For metrics: also queues, and pools with their workers. If they cannot be read (an older CRD),
   // only jobs with queues or pools wait.
   std::vector<cache::Informer*> informers();
-  controller::Membership& membership() { return membership_; }
+  membership::Membership& membership() { return membership_; }
   // Who owns what, and why nothing is done about the jobs of a shard that is held.
-  controller::OwnershipReport ownership();
-  controller::JobController& jobs() { return job_controller_; }
-  controller::QueueController& queues() { return queue_controller_; }
-  controller::PoolController& pools() { return pool_controller_; }
+  membership::OwnershipReport ownership();
+  jobs::JobController& jobs() { return job_controller_; }
+  queues::QueueController& queues() { return queue_controller_; }
+  pools::PoolController& pools() { return pool_controller_; }
   notify::Notifier& notifier() { return notifier_; }
 
  private:
@@ -97,18 +97,18 @@ class Manager {
   struct Observed {
     Observed(const cache::Informer::Dependencies& shared, cache::Informer& pods,
              const std::vector<std::string>& namespaces,
-             controller::HeartbeatMonitor::WorkedOn worked_on);
-    controller::NodeMonitor nodes;
-    controller::HeartbeatMonitor heartbeats;
-    controller::WindowKeeper windows;
+             observe::HeartbeatMonitor::WorkedOn worked_on);
+    observe::NodeMonitor nodes;
+    observe::HeartbeatMonitor heartbeats;
+    observe::WindowKeeper windows;
   };
   // batch/v1 Jobs.
   struct Lane {
     std::unique_ptr<cache::Informer> jobs;
     std::unique_ptr<cache::Informer> namespaces;  // null: all namespaces
-    std::unique_ptr<controller::LaneController> controller;
+    std::unique_ptr<lane_controller::LaneController> controller;
   };
-  controller::Membership::Handlers membership_handlers(controller::Telemetry& telemetry,
+  membership::Membership::Handlers membership_handlers(jobs::Telemetry& telemetry,
                                                        std::function<void(Error)> refuse);
   void make_lane(Dependencies& dependencies, const Config::BatchJobs& lane,
                  const std::vector<std::string>& namespaces);
@@ -121,14 +121,14 @@ class Manager {
   Loop& loop_;
   Log log_;
   Caches caches_;
-  controller::PodShards pod_shards_;
+  jobs::PodShards pod_shards_;
   Observed observed_;
-  controller::Membership membership_;
-  controller::NamespaceReadings readings_;
-  controller::QueueController queue_controller_;
-  controller::PoolController pool_controller_;
+  membership::Membership membership_;
+  observe::NamespaceReadings readings_;
+  queues::QueueController queue_controller_;
+  pools::PoolController pool_controller_;
   notify::Notifier notifier_;
-  controller::JobController job_controller_;
+  jobs::JobController job_controller_;
   std::unique_ptr<Lane> lane_;  // null: batch/v1 Jobs are none of our business
   Controllers controllers_;
   TimeTravel time_travel_;

@@ -31,7 +31,7 @@
 
 namespace holdfast::runtime {
 
-class Metrics : public controller::Telemetry {
+class Metrics : public jobs::Telemetry {
  public:
   using WatchState = runtime::WatchState;
   // Called at each scrape, on the loop. Any may be empty.
@@ -40,13 +40,13 @@ class Metrics : public controller::Telemetry {
     std::function<std::map<std::string, std::map<std::string, std::size_t>>()> jobs;
     std::function<Duration()> oldest_overdue;
     std::function<std::map<std::string, WatchState>()> watches;  // by kind
-    std::function<controller::OwnershipReport()> ownership;
+    std::function<membership::OwnershipReport()> ownership;
     std::function<std::uint64_t()> events_dropped;
     std::function<std::size_t()> queue_depth;
     std::function<Duration()> unfinished_work;
     std::function<Duration()> longest_running;
-    std::function<std::vector<controller::QueueCount>()> queues;
-    std::function<std::vector<controller::PoolCount>()> pools;
+    std::function<std::vector<queues::QueueCount>()> queues;
+    std::function<std::vector<pools::PoolCount>()> pools;
     std::function<std::map<std::string, std::size_t>()> notifications;  // waiting, by target
   };
 

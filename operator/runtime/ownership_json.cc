@@ -4,7 +4,7 @@
 
 namespace holdfast::runtime {
 
-std::string ownership_json(const controller::OwnershipReport& report) {
+std::string ownership_json(const membership::OwnershipReport& report) {
   using Ordered = nlohmann::ordered_json;
   Ordered members = Ordered::array();
   for (const auto& member : report.members) {

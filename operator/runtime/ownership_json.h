@@ -7,6 +7,6 @@
 
 namespace holdfast::runtime {
 
-std::string ownership_json(const controller::OwnershipReport& report);
+std::string ownership_json(const membership::OwnershipReport& report);
 
 }  // namespace holdfast::runtime

@@ -73,13 +73,13 @@ void PoolMetrics::cut_off(const std::string& namespace_, const std::string& pool
   if (counter != series.cut_offs.end()) counter->second->Increment();
 }
 
-void PoolMetrics::refresh(const std::vector<controller::PoolCount>& counts) {
+void PoolMetrics::refresh(const std::vector<pools::PoolCount>& counts) {
   std::set<Table::Key> there;
-  for (const controller::PoolCount& count : counts) there.emplace(count.namespace_, count.name);
+  for (const pools::PoolCount& count : counts) there.emplace(count.namespace_, count.name);
   series_.mark([&](const Table::Key& key) { return there.count(key) != 0; });
-  std::map<Table::Key, controller::PoolCount> sums;
-  for (const controller::PoolCount& count : counts) {
-    controller::PoolCount& sum = sums[series_.shown(count.namespace_, count.name)];
+  std::map<Table::Key, pools::PoolCount> sums;
+  for (const pools::PoolCount& count : counts) {
+    pools::PoolCount& sum = sums[series_.shown(count.namespace_, count.name)];
     for (const auto& [state, workers] : count.workers) sum.workers[state] += workers;
     sum.slots += count.slots;
     sum.busy_slots += count.busy_slots;

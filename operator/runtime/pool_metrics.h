@@ -21,7 +21,7 @@ class PoolMetrics {
   void slot_taken(const std::string& namespace_, const std::string& pool, Duration waited);
   void handed_back(const std::string& namespace_, const std::string& pool);
   void cut_off(const std::string& namespace_, const std::string& pool, const std::string& reason);
-  void refresh(const std::vector<controller::PoolCount>& counts);
+  void refresh(const std::vector<pools::PoolCount>& counts);
 
  private:
   struct Series {

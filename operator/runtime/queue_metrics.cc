@@ -34,13 +34,13 @@ QueueMetrics::Series QueueMetrics::create(const Table::Key& key) {
           &lag_.Add(labels),     &admissions_.Add(labels), &waits_.Add(labels, wait_buckets())};
 }
 
-void QueueMetrics::refresh(const std::vector<controller::QueueCount>& counts) {
+void QueueMetrics::refresh(const std::vector<queues::QueueCount>& counts) {
   std::set<Table::Key> there;
-  for (const controller::QueueCount& count : counts) there.emplace(count.namespace_, count.name);
+  for (const queues::QueueCount& count : counts) there.emplace(count.namespace_, count.name);
   series_.mark([&](const Table::Key& key) { return there.count(key) != 0; });
-  std::map<Table::Key, controller::QueueCount> sums;
-  for (const controller::QueueCount& count : counts) {
-    controller::QueueCount& sum = sums[series_.shown(count.namespace_, count.name)];
+  std::map<Table::Key, queues::QueueCount> sums;
+  for (const queues::QueueCount& count : counts) {
+    queues::QueueCount& sum = sums[series_.shown(count.namespace_, count.name)];
     sum.running += count.running;
     sum.waiting += count.waiting;
     sum.oldest_wait = std::max(sum.oldest_wait, count.oldest_wait);

@@ -18,7 +18,7 @@ class QueueMetrics {
 
   void admitted(const std::string& namespace_, const std::string& queue, Duration waited);
   // The queues as they are now.
-  void refresh(const std::vector<controller::QueueCount>& counts);
+  void refresh(const std::vector<queues::QueueCount>& counts);
 
  private:
   struct Series {

@@ -60,7 +60,7 @@ Task<Status> scale_down(kube::Client& client, std::string namespace_, std::strin
 
 Task<Result<std::vector<kube::ObjectPtr>>> members(kube::Client& client, std::string namespace_) {
   const kube::Kind kind =
-      controller::lease_kind(std::string(controller::kLeaseLabel) + "=" + controller::kMemberLease);
+      membership::lease_kind(std::string(membership::kLeaseLabel) + "=" + membership::kMemberLease);
   auto list = client.list(kind, namespace_, "limit=" + std::to_string(kPageSize));
   const Result<kube::ListPage> page = co_await list;
   if (!page) co_return page.error();
@@ -87,7 +87,7 @@ Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string name
     if (!leases) co_return leases.error();
     std::string alive;
     for (const kube::ObjectPtr& object : *leases) {
-      const auto& lease = static_cast<const controller::CachedLease&>(*object);
+      const auto& lease = static_cast<const membership::CachedLease&>(*object);
       Seen& last = seen[lease.uid];
       if (last.version != lease.version) last = {lease.version, loop.now()};
       limit = std::max<Duration>(limit, lease.duration + kLeaseMargin);
@@ -113,7 +113,7 @@ Task<Status> none_came_back(kube::Client& client, std::string namespace_, Member
   const Result<std::vector<kube::ObjectPtr>> leases = co_await list;
   if (!leases) co_return leases.error();
   for (const kube::ObjectPtr& object : *leases) {
-    const auto& lease = static_cast<const controller::CachedLease&>(*object);
+    const auto& lease = static_cast<const membership::CachedLease&>(*object);
     const auto found = dead.find(lease.uid);
     if (found != dead.end() && found->second.version == lease.version) continue;
     co_return make_error(ErrorCode::kConflict,
@@ -227,7 +227,7 @@ Task<Result<int>> empty_namespace(kube::Client& client, Releases what, std::stri
     // The definition of DurableJobs is gone, and all of them with it.
     if (!pass && pass.error().code == ErrorCode::kNotFound) co_return released;
     if (!pass) {
-      auto gone = controller::is_of_gone_namespace(client, pass.error(), namespace_);
+      auto gone = jobs::is_of_gone_namespace(client, pass.error(), namespace_);
       if (!co_await gone) co_return pass.error();
       log.info("a namespace is gone", {{"namespace", namespace_}});
       co_return released;
@@ -269,7 +269,7 @@ Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log
     if (failed) co_return *failed;
   }
   if (options.fails_batch_jobs) {
-    auto task = controller::fail_batch_jobs(client, options.namespaces, log);
+    auto task = lane_controller::fail_batch_jobs(client, options.namespaces, log);
     const Result<int> done = co_await task;
     if (!done) co_return done.error();
   }

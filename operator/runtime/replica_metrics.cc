@@ -52,7 +52,7 @@ void ReplicaMetrics::refresh_watches(const std::map<std::string, WatchState>& by
   }
 }
 
-void ReplicaMetrics::refresh_ownership(const controller::OwnershipReport& report) {
+void ReplicaMetrics::refresh_ownership(const membership::OwnershipReport& report) {
   std::set<std::string> alive;
   for (const auto& member : report.members) {
     if (member.alive) alive.insert(member.name);
@@ -63,7 +63,7 @@ void ReplicaMetrics::refresh_ownership(const controller::OwnershipReport& report
     if (shard.held) ++held;
     if (alive.count(shard.holder) == 0) ++orphaned;
   }
-  acting_.Set(report.state == controller::MembershipState::kActing ? 1 : 0);
+  acting_.Set(report.state == membership::MembershipState::kActing ? 1 : 0);
   renewal_age_.Set(to_seconds(report.renewal_age));
   members_.Set(static_cast<double>(alive.size()));
   shards_held_.Set(held);

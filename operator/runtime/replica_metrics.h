@@ -27,7 +27,7 @@ class ReplicaMetrics {
 
   void shard_moved(const std::string& how);
   void refresh_watches(const std::map<std::string, WatchState>& by_kind);
-  void refresh_ownership(const controller::OwnershipReport& report);
+  void refresh_ownership(const membership::OwnershipReport& report);
   void refresh_events(std::uint64_t dropped);
 
  private:

@@ -21,8 +21,8 @@ constexpr std::chrono::milliseconds kIdlePoll{5};
 // many runs have lanes beside. The rest is for lists, Events and shards. So a request never waits
 // for another namespace's.
 std::size_t ordinary_requests(const Options& options) {
-  return 4 * static_cast<std::size_t>(options.workers) + 2 * std::size_t{controller::kLanes} +
-         2 * std::size_t{controller::kQueueWorkers} + 32;
+  return 4 * static_cast<std::size_t>(options.workers) + 2 * std::size_t{jobs::kLanes} +
+         2 * std::size_t{queues::kQueueWorkers} + 32;
 }
 
 // Whether a proxy is used for a target depends on NO_PROXY, too: this counts the worst case.
@@ -90,8 +90,8 @@ void Session::make_parts(const Options& options, notify::Targets targets) {
   }
 
   kube::Client& client = connection_->client();
-  events_ = std::make_unique<controller::EventRecorder>(deps_.loop, client, options.replica.id,
-                                                        deps_.log);
+  events_ =
+      std::make_unique<events::EventRecorder>(deps_.loop, client, options.replica.id, deps_.log);
   poster_ = std::make_unique<notify::HttpsPoster>(deps_.loop, system_files());
   deps_.metrics.name_targets(targets.names());
   Manager::Config config;

@@ -60,7 +60,7 @@ class Session {
   Dependencies deps_;
   // In start order; destroyed in reverse.
   std::unique_ptr<kube::Connection> connection_;
-  std::unique_ptr<controller::EventRecorder> events_;
+  std::unique_ptr<events::EventRecorder> events_;
   std::unique_ptr<notify::HttpsPoster> poster_;
   std::unique_ptr<Manager> manager_;
 

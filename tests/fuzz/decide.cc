@@ -128,16 +128,14 @@ Ptr decode(Ptr (*decoder)(const JsonView&), const Result<JsonDocument>& json) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
   const std::string seen = input.line();
-  const controller::JobPtr object =
-      decode(controller::decode_job, JsonDocument::parse(input.line()));
+  const codecs::JobPtr object = decode(codecs::decode_job, JsonDocument::parse(input.line()));
   if (!object) return 0;
   reconciler::JobView view;
   view.job = object->job;
   if (!in_schema(view.job.spec) || !in_schema(view.job.status)) return 0;
   std::set<std::string> uids;  // the API server gives each to one pod
   while (!input.empty()) {
-    const controller::PodPtr pod =
-        decode(controller::decode_pod, JsonDocument::parse(input.line()));
+    const codecs::PodPtr pod = decode(codecs::decode_pod, JsonDocument::parse(input.line()));
     if (!pod || !uids.insert(pod->uid).second) continue;
     view.pods.push_back(pod->pod);
   }

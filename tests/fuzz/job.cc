@@ -10,17 +10,17 @@
 #include "tests/support/json_document.h"
 
 using namespace holdfast;
-using controller::CachedJob;
-using controller::CachedPod;
-using controller::JobTexts;
+using codecs::CachedJob;
+using codecs::CachedPod;
+using codecs::JobTexts;
 
 namespace {
 
 void check_status(const CachedJob& cached, const JobTexts& texts) {
   const reconciler::Status& status = cached.job.status;
-  const Json written = controller::encode_status(cached.job.spec, status);
-  const reconciler::Status read = controller::decode_status(cached.job.spec, document(written));
-  FUZZ_REQUIRE(controller::encode_status(cached.job.spec, read) == written);
+  const Json written = codecs::encode_status(cached.job.spec, status);
+  const reconciler::Status read = codecs::decode_status(cached.job.spec, document(written));
+  FUZZ_REQUIRE(codecs::encode_status(cached.job.spec, read) == written);
   FUZZ_REQUIRE(read.phase == status.phase);
   FUZZ_REQUIRE(read.attempt == status.attempt);
   FUZZ_REQUIRE(read.runs == status.runs);
@@ -28,7 +28,7 @@ void check_status(const CachedJob& cached, const JobTexts& texts) {
   FUZZ_REQUIRE(read.failed == status.failed);
   FUZZ_REQUIRE(read.history.size() == status.history.size());
   FUZZ_REQUIRE(read.conditions.size() == status.conditions.size());
-  const Result<Json> body = parse_json(controller::status_update_body(cached.job, texts, status));
+  const Result<Json> body = parse_json(codecs::status_update_body(cached.job, texts, status));
   FUZZ_REQUIRE(body.ok());
   const Json& metadata = at(*body, "metadata");
   FUZZ_REQUIRE(string_at(metadata, "uid") == cached.uid);
@@ -55,7 +55,7 @@ void check_pod(const CachedJob& cached, const JobTexts& texts) {
   const std::string name = reconciler::pod_name(job.name, job.uid, 7);
   FUZZ_REQUIRE(reconciler::attempt_in_name(job.name, job.uid, name) == 7);
   const Result<std::string> body =
-      controller::pod_body(job, texts.pod_template, {7, name}, "agent", "7-of-32");
+      injection::pod_body(job, texts.pod_template, {7, name}, "agent", "7-of-32");
   // With a heartbeat a template may also use the agent's names, or have no command.
   const bool has_spec = at(*parse_json(texts.pod_template), "spec").is_object();
   FUZZ_REQUIRE(job.spec.heartbeat ? has_spec || !body.ok() : body.ok() == has_spec);
@@ -68,7 +68,7 @@ void check_pod(const CachedJob& cached, const JobTexts& texts) {
   // As the API server would have it.
   (*pod)["metadata"]["uid"] = "a pod's";
   (*pod)["metadata"]["resourceVersion"] = "8";
-  const kube::ObjectPtr object = controller::decode_pod(document(*pod));
+  const kube::ObjectPtr object = codecs::decode_pod(document(*pod));
   FUZZ_REQUIRE(object);
   const auto& made = static_cast<const CachedPod&>(*object);
   FUZZ_REQUIRE(made.name == name && made.namespace_ == job.namespace_);
@@ -84,15 +84,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!json.ok()) return 0;
   kube::ObjectPtr object;
   try {
-    object = controller::decode_job(*json);
+    object = codecs::decode_job(*json);
   } catch (const std::exception&) {  // as decode_list() and decode_watch_line() do
     return 0;
   }
   if (!object) return 0;
   const auto& cached = static_cast<const CachedJob&>(*object);
-  const JobTexts texts = controller::decode_texts(*json);
+  const JobTexts texts = codecs::decode_texts(*json);
   check_status(cached, texts);
-  const kube::ObjectPtr packed = kube::whole(controller::decode_cached_job(*json));
+  const kube::ObjectPtr packed = kube::whole(codecs::decode_cached_job(*json));
   const reconciler::Job& rest = static_cast<const CachedJob&>(*packed).job;
   FUZZ_REQUIRE(rest.status.phase == cached.job.status.phase);
   FUZZ_REQUIRE(reconciler::shard_key(rest) == reconciler::shard_key(cached.job));

@@ -16,12 +16,12 @@ namespace holdfast::fuzz {
 inline const kube::Kind& kind_of(std::uint8_t choice) {
   static const auto* const kinds = [] {
     auto* const made = new std::array<kube::Kind, 5>();
-    (*made)[0].decode = controller::decode_cached_job;
-    (*made)[1].decode = controller::decode_cached_pod;
-    (*made)[1].protobuf = &controller::kPodProtobuf;
+    (*made)[0].decode = codecs::decode_cached_job;
+    (*made)[1].decode = codecs::decode_cached_pod;
+    (*made)[1].protobuf = &codecs::kPodProtobuf;
     (*made)[2].decode = kube::decode_bare;
-    (*made)[3].decode = controller::decode_lease;
-    (*made)[4].decode = controller::decode_queue;
+    (*made)[3].decode = membership::decode_lease;
+    (*made)[4].decode = queues::decode_queue;
     return made;
   }();
   return (*kinds)[choice % kinds->size()];

@@ -7,13 +7,13 @@
 #include "tests/support/json_document.h"
 
 using namespace holdfast;
-using controller::CachedLease;
+using membership::CachedLease;
 
 namespace {
 
 // As the API server would have it after our write.
 std::shared_ptr<const CachedLease> written(const CachedLease& lease) {
-  controller::LeaseWrite write;
+  membership::LeaseWrite write;
   write.namespace_ = lease.namespace_;
   write.uid = lease.uid;
   write.version = lease.version;
@@ -24,13 +24,13 @@ std::shared_ptr<const CachedLease> written(const CachedLease& lease) {
   write.now = *parse_time("2026-06-01T12:00:00.123456789Z");
   const bool member = lease.kind == CachedLease::Kind::kMember;
   const std::string name =
-      member ? lease.name.substr(controller::member_lease_name("").size()) : "";
-  const Result<Json> body = parse_json(member ? controller::member_lease_body(write, name)
-                                              : controller::shard_lease_body(write, lease.shard));
+      member ? lease.name.substr(membership::member_lease_name("").size()) : "";
+  const Result<Json> body = parse_json(member ? membership::member_lease_body(write, name)
+                                              : membership::shard_lease_body(write, lease.shard));
   FUZZ_REQUIRE(body.ok());
   const std::string renewed = string_at(at(*body, "spec"), "renewTime");
   FUZZ_REQUIRE(renewed == "2026-06-01T12:00:00.123456Z");
-  return std::static_pointer_cast<const CachedLease>(controller::decode_lease(document(*body)));
+  return std::static_pointer_cast<const CachedLease>(membership::decode_lease(document(*body)));
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ std::shared_ptr<const CachedLease> written(const CachedLease& lease) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const Result<JsonDocument> json = JsonDocument::parse(fuzz::Input(data, size).rest());
   if (!json.ok()) return 0;
-  const auto object = controller::decode_lease(*json);
+  const auto object = membership::decode_lease(*json);
   if (!object) return 0;
   const auto& lease = static_cast<const CachedLease&>(*object);
   FUZZ_REQUIRE(lease.duration >= std::chrono::seconds(1));

@@ -21,12 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(kube::decode_bare(*json));
   kube::ObjectPtr object;
   try {
-    object = controller::decode_pod(*json);
+    object = codecs::decode_pod(*json);
   } catch (const std::exception&) {  // as decode_list() and decode_watch_line() do
     return 0;
   }
   if (!object) return 0;
-  const auto& cached = static_cast<const controller::CachedPod&>(*object);
+  const auto& cached = static_cast<const codecs::CachedPod&>(*object);
   const reconciler::PodView& pod = cached.pod;
   FUZZ_REQUIRE(pod.name == cached.name && pod.uid == cached.uid && pod.version == cached.version);
   FUZZ_REQUIRE(pod.attempt >= 0);

@@ -10,7 +10,7 @@
 #include "tests/support/json_document.h"
 
 using namespace holdfast;
-using controller::CachedPool;
+using pools::CachedPool;
 using reconciler::PoolPlan;
 using reconciler::PoolSpec;
 using reconciler::PoolState;
@@ -31,17 +31,16 @@ void check_spec(const PoolSpec& spec) {
 }
 
 void check_status(const CachedPool& pool, const PoolStatus& status) {
-  const controller::SharedTexts texts = pool.texts.value_or(controller::SharedTexts{});
-  const Result<Json> body =
-      parse_json(controller::pool_status_body(pool, pool.version, texts, status));
+  const codecs::SharedTexts texts = pool.texts.value_or(codecs::SharedTexts{});
+  const Result<Json> body = parse_json(pools::pool_status_body(pool, pool.version, texts, status));
   FUZZ_REQUIRE(body.ok());
   const Json& written = at(*body, "metadata");
   FUZZ_REQUIRE(string_at(written, "uid") == pool.uid);
   FUZZ_REQUIRE(string_at(written, "resourceVersion") == std::to_string(pool.version));
-  const kube::ObjectPtr object = controller::decode_pool(document(*body));
+  const kube::ObjectPtr object = pools::decode_pool(document(*body));
   FUZZ_REQUIRE(object);
   const PoolStatus& read = static_cast<const CachedPool&>(*object).status;
-  FUZZ_REQUIRE(controller::encode_pool_status(read) == controller::encode_pool_status(status));
+  FUZZ_REQUIRE(pools::encode_pool_status(read) == pools::encode_pool_status(status));
   FUZZ_REQUIRE(read.starts.failed == status.starts.failed);
 }
 
@@ -119,7 +118,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!json.ok()) return 0;
   kube::ObjectPtr object;
   try {
-    object = controller::decode_pool(*json);
+    object = pools::decode_pool(*json);
   } catch (const std::exception&) {  // as decode_list() and decode_watch_line() do
     return 0;
   }

@@ -10,7 +10,7 @@
 #include "tests/support/json_document.h"
 
 using namespace holdfast;
-using controller::CachedQueue;
+using queues::CachedQueue;
 using reconciler::QueueStatus;
 using std::chrono::seconds;
 
@@ -28,20 +28,20 @@ void check_spec(const reconciler::QueueSpec& spec) {
 }
 
 void check_status(const CachedQueue& queue, const QueueStatus& status) {
-  const controller::SharedTexts texts = queue.texts.value_or(controller::SharedTexts{});
+  const codecs::SharedTexts texts = queue.texts.value_or(codecs::SharedTexts{});
   const Result<Json> body =
-      parse_json(controller::queue_status_body(queue, queue.version, texts, status));
+      parse_json(queues::queue_status_body(queue, queue.version, texts, status));
   FUZZ_REQUIRE(body.ok());
   const Json& written = at(*body, "metadata");
   FUZZ_REQUIRE(string_at(written, "uid") == queue.uid);
   FUZZ_REQUIRE(string_at(written, "resourceVersion") == std::to_string(queue.version));
-  const kube::ObjectPtr object = controller::decode_queue(document(*body));
+  const kube::ObjectPtr object = queues::decode_queue(document(*body));
   FUZZ_REQUIRE(object);
   const auto& again = static_cast<const CachedQueue&>(*object);
   FUZZ_REQUIRE(again.name == queue.name && again.namespace_ == queue.namespace_);
   const QueueStatus& read = again.status;
-  const Json encoded = controller::encode_queue_status(status);
-  FUZZ_REQUIRE(controller::encode_queue_status(read) == encoded);
+  const Json encoded = queues::encode_queue_status(status);
+  FUZZ_REQUIRE(queues::encode_queue_status(read) == encoded);
   for (const Json& condition : at(encoded, "conditions")) {
     for (const char* const key : {"type", "status", "reason", "message", "lastTransitionTime"}) {
       FUZZ_REQUIRE(condition.contains(key));
@@ -142,7 +142,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!json.ok()) return 0;
   kube::ObjectPtr object;
   try {
-    object = controller::decode_queue(*json);
+    object = queues::decode_queue(*json);
   } catch (const std::exception&) {  // as decode_list() and decode_watch_line() do
     return 0;
   }

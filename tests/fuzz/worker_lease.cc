@@ -6,7 +6,7 @@
 #include "tests/support/json_document.h"
 
 using namespace holdfast;
-using controller::CachedWorkerLease;
+using pools::CachedWorkerLease;
 using reconciler::WorkerIs;
 
 namespace {
@@ -14,7 +14,7 @@ namespace {
 CachedWorkerLease read_again(const CachedWorkerLease& lease, const std::string& text) {
   const Result<Json> body = parse_json(text);
   FUZZ_REQUIRE(body.ok());
-  const kube::ObjectPtr object = controller::decode_worker_lease(document(*body));
+  const kube::ObjectPtr object = pools::decode_worker_lease(document(*body));
   FUZZ_REQUIRE(object);
   const auto& again = static_cast<const CachedWorkerLease&>(*object);
   FUZZ_REQUIRE(again.refused.empty());
@@ -36,7 +36,7 @@ void check_words(const CachedWorkerLease& before, const CachedWorkerLease& after
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const Result<JsonDocument> json = JsonDocument::parse(fuzz::Input(data, size).rest());
   if (!json.ok()) return 0;
-  const kube::ObjectPtr object = controller::decode_worker_lease(*json);
+  const kube::ObjectPtr object = pools::decode_worker_lease(*json);
   if (!object) return 0;
   const auto& lease = static_cast<const CachedWorkerLease&>(*object);
   FUZZ_REQUIRE(!lease.pod_uid.empty());

@@ -96,7 +96,7 @@ class AgentsAway : public testing::Test {
       const Json* const found =
           world_->server().find("durablejobs", "team-a", "job-" + std::to_string(job));
       if (!found) continue;
-      const auto status = controller::decode_status({}, document(holdfast::at(*found, "status")));
+      const auto status = codecs::decode_status({}, document(holdfast::at(*found, "status")));
       Duration& next = next_[static_cast<std::size_t>(job)];
       if (status.attempt >= 2) next = std::min(next, world_->scheduler().now());
     }

@@ -63,7 +63,7 @@ class Rogue {
   int owner() const {
     const auto lease = [this](int shard) {
       return *world_.server().find("leases", "holdfast-system",
-                                   controller::shard_lease_name(shard));
+                                   membership::shard_lease_name(shard));
     };
     const int shards =
         std::stoi(string_at(lease(0)["metadata"]["annotations"], "holdfast.dev/shards"));
@@ -377,7 +377,7 @@ TEST(Checker, SeesS15OfAQueue) {
                                      : queue_target(kNamespace, "q") + "/status";
       rogue.sends(kind == std::string("pods") ? "POST" : "PUT", target, body);
     });
-    const std::string shard = controller::shard_lease_name(reconciler::shard_of(kNamespace, 1024));
+    const std::string shard = membership::shard_lease_name(reconciler::shard_of(kNamespace, 1024));
     EXPECT_EQ(rule_of(violation), "S15 Exclusion") << kind;
     EXPECT_NE(violation.find(shard + " is held by ''"), std::string::npos) << violation;
   }

@@ -259,7 +259,7 @@ int Trial::owner() const {
   const auto job = jobs_.find(job_name(0));
   if (job == jobs_.end()) return -1;
   const std::string key = ledger_.permits().shard_keys(uid_of(job->second)).front();
-  const std::string shard = controller::shard_lease_name(reconciler::shard_of(key, kShards));
+  const std::string shard = membership::shard_lease_name(reconciler::shard_of(key, kShards));
   const Json* const lease = server_.find("leases", "holdfast-system", shard);
   if (!lease) return -1;
   const auto life = ledger_.life_of(string_at(at(*lease, "spec"), "holderIdentity"));

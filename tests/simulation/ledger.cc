@@ -109,10 +109,10 @@ namespace {
 // With the stage that the status names, and the status as it was written: the controller mends what
 // does not fit. Nothing, of what is no job.
 Job read_job(const Json& json) {
-  const kube::ObjectPtr object = controller::decode_job(document(json));
+  const kube::ObjectPtr object = codecs::decode_job(document(json));
   if (!object) return {};
-  Job job = static_cast<const controller::CachedJob&>(*object).job;
-  JobStatus written = controller::decode_status(job.spec, document(at(json, "status")));
+  Job job = static_cast<const codecs::CachedJob&>(*object).job;
+  JobStatus written = codecs::decode_status(job.spec, document(at(json, "status")));
   written.stage = job.status.stage;
   written.stages = job.status.stages;
   job.status = std::move(written);
@@ -230,7 +230,7 @@ void Ledger::owner_acts(const Delivery& delivery, const std::vector<std::string>
   }
   std::string held;
   for (const std::string& key : keys) {
-    const std::string shard = controller::shard_lease_name(reconciler::shard_of(key, shards_));
+    const std::string shard = membership::shard_lease_name(reconciler::shard_of(key, shards_));
     const std::string holder = lease_holder(shard);
     if (const auto owner = life_of(holder); owner && *owner == life) return;
     held += (held.empty() ? "" : ", ") + shard + " is held by '" + holder + "'";
@@ -260,9 +260,8 @@ std::vector<std::string> Ledger::releasers_of(const ApiRequest& request) const {
   const auto shard = reconciler::labelled_shard(
       string_at(at(at(*pod, "metadata"), "labels"), reconciler::kShardLabel), shards_);
   if (has_job) return {};
-  std::vector<std::string> shards = {
-      controller::shard_lease_name(controller::StrayPods::kWalkersShard)};
-  if (shard) shards.push_back(controller::shard_lease_name(*shard));
+  std::vector<std::string> shards = {membership::shard_lease_name(jobs::StrayPods::kWalkersShard)};
+  if (shard) shards.push_back(membership::shard_lease_name(*shard));
   return shards;
 }
 

@@ -189,7 +189,7 @@ void Ledger::worker_lease_written(const Applied& applied) {
   const bool has_lost_its_label =
       string_at(at(at(*applied.before, "metadata"), "labels"), kWorkerPoolLabel).empty();
   const bool is_revoked = by_replica(applied) && has_lost_its_label &&
-                          holder_of(*applied.after) == controller::kRevokedHolder;
+                          holder_of(*applied.after) == pools::kRevokedHolder;
   if (!was_held && !holder_of(*applied.after).empty() && !is_revoked) {
     complain("a worker that was cut off comes back: " + key_of(object));
   }

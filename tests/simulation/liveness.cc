@@ -130,12 +130,10 @@ void Liveness::read_the_truth() {
     known.swap(now);
   };
   read("pods", pods_, [](const Json& json) {
-    return std::static_pointer_cast<const controller::CachedPod>(
-        controller::decode_pod(document(json)));
+    return std::static_pointer_cast<const codecs::CachedPod>(codecs::decode_pod(document(json)));
   });
   read("durablejobs", jobs_, [](const Json& json) {
-    return std::static_pointer_cast<const controller::CachedJob>(
-        controller::decode_job(document(json)));
+    return std::static_pointer_cast<const codecs::CachedJob>(codecs::decode_job(document(json)));
   });
 }
 
@@ -492,9 +490,9 @@ void Liveness::look_at_orphans() {
 std::string Liveness::unsettled() const {
   std::string found;
   gateway_.server().for_each("durablejobs", [&](const Json& json) {
-    const kube::ObjectPtr object = controller::decode_job(document(json));
+    const kube::ObjectPtr object = codecs::decode_job(document(json));
     if (!object) return;
-    const JobStatus& status = static_cast<const controller::CachedJob&>(*object).job.status;
+    const JobStatus& status = static_cast<const codecs::CachedJob&>(*object).job.status;
     const bool stays = !at(at(json, "spec"), "ttlSecondsAfterFinished").is_number();
     if (is_terminal(status.phase) && !is_deleting(json) && stays && status.outbox.empty()) return;
     found = key_of(json) + " is " + (is_deleting(json) ? "deleting" : to_string(status.phase));
@@ -508,8 +506,8 @@ std::string Liveness::unsettled() const {
 std::string Liveness::untidy() const {
   std::string found;
   gateway_.server().for_each("pods", [&](const Json& json) {
-    const auto pod = controller::decode_pod(document(json));
-    const auto& view = static_cast<const controller::CachedPod&>(*pod).pod;
+    const auto pod = codecs::decode_pod(document(json));
+    const auto& view = static_cast<const codecs::CachedPod&>(*pod).pod;
     if (view.job_uid_label.empty() || view.owner_uid.empty()) return;
     if (view.has_finalizer) found = key_of(json) + " keeps our finalizer";
     if (!view.ended()) found = key_of(json) + " still runs";

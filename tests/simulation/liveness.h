@@ -144,8 +144,8 @@ class Liveness {
   Duration replica_changed_{0};
   bool often_killed_ = false;
   std::int64_t slowest_ppm_ = 1'000'000;
-  Decoded<controller::CachedPod> pods_;
-  Decoded<controller::CachedJob> jobs_;
+  Decoded<codecs::CachedPod> pods_;
+  Decoded<codecs::CachedJob> jobs_;
   std::map<std::string, LeasedWorker> leased_;      // by the UID of the worker Lease
   std::map<std::string, std::int64_t> free_slots_;  // by pool
   // By the UID of the worker Lease: the last renewal of a silence that others shared.

@@ -25,7 +25,7 @@ Replica::Replica(Scheduler& scheduler, Network& network, Config config)
   http::Transport& wire = between_ ? *between_ : static_cast<http::Transport&>(*transport_);
   client_ = std::make_unique<kube::Client>(
       kube::Client::Dependencies{loop_, wire, credentials_, random_, config_.log, {}, name, 0});
-  events_ = std::make_unique<controller::EventRecorder>(loop_, *client_, name, config_.log);
+  events_ = std::make_unique<events::EventRecorder>(loop_, *client_, name, config_.log);
   poster_ = std::make_unique<SimPoster>(scheduler, loop_, *config_.receivers, config_.seed);
   runtime::Manager::Config manager;
   manager.targets = Receivers::targets();

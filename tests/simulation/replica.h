@@ -19,7 +19,7 @@
 
 namespace holdfast::simulation {
 
-class Replica : private controller::Telemetry {
+class Replica : private jobs::Telemetry {
  public:
   struct Config {
     int index = 0;
@@ -81,7 +81,7 @@ class Replica : private controller::Telemetry {
   std::unique_ptr<SimTransport> transport_;
   std::unique_ptr<http::Transport> between_;
   std::unique_ptr<kube::Client> client_;
-  std::unique_ptr<controller::EventRecorder> events_;
+  std::unique_ptr<events::EventRecorder> events_;
   std::unique_ptr<SimPoster> poster_;
   std::unique_ptr<runtime::Manager> manager_;
   std::function<void()> stopped_;

@@ -85,8 +85,8 @@ void complain_of_what_is_left(World& world) {
     }
   });
   world.server().for_each("durablejobs", [&](const Json& json) {
-    const kube::ObjectPtr object = controller::decode_job(document(json));
-    const reconciler::Job& job = static_cast<const controller::CachedJob&>(*object).job;
+    const kube::ObjectPtr object = codecs::decode_job(document(json));
+    const reconciler::Job& job = static_cast<const codecs::CachedJob&>(*object).job;
     // One that its user gives up while no scheduler takes it is not.
     const bool may_time_out =
         job.spec.schedule_deadline ||

@@ -80,9 +80,8 @@ class Tenancy : public testing::Test {
   }
   reconciler::Status status(const std::string& ns, const std::string& name) {
     const Json* const job = world_->server().find("durablejobs", ns, name);
-    return job ? controller::decode_status(
-                     controller::decode_spec(document(holdfast::at(*job, "spec"))),
-                     document(holdfast::at(*job, "status")))
+    return job ? codecs::decode_status(codecs::decode_spec(document(holdfast::at(*job, "spec"))),
+                                       document(holdfast::at(*job, "status")))
                : reconciler::Status();
   }
   bool has_pod(const std::string& ns, const std::string& name) {

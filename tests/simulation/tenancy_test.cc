@@ -427,7 +427,7 @@ TEST_F(Tenancy, AReplicaThatStopsWithADeepQueueHasNoShardAfterASecond) {
     std::size_t count = 0;
     world_->server().for_each("durablejobs", [&](const Json& job) {
       const std::string shard =
-          controller::shard_lease_name(reconciler::shard_of(uid_of(job), shards));
+          membership::shard_lease_name(reconciler::shard_of(uid_of(job), shards));
       const Json& lease = *world_->server().find("leases", "holdfast-system", shard);
       const bool untouched = string_at(job["status"], "phase") != "Suspended";
       count += untouched && holder_of(lease) == replica;

@@ -32,7 +32,7 @@ void cached_job_with_messages(benchmark::State& state) {
     jobs.reserve(kJobs);
     const std::size_t before = mallinfo2().uordblks;
     for (std::int64_t number = 0; number < kJobs; ++number) {
-      jobs.push_back(controller::decode_job(
+      jobs.push_back(codecs::decode_job(
           document(job_with_messages(number, static_cast<std::size_t>(state.range(0))))));
     }
     bytes = static_cast<double>(mallinfo2().uordblks - before) / kJobs;

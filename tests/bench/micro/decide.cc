@@ -14,12 +14,10 @@ reconciler::JobView view_of(const std::string& job, const std::string& pod) {
   const auto parsed = [](const std::string& text) { return JsonDocument::parse(text).value(); };
   reconciler::JobView view;
   view.job =
-      std::static_pointer_cast<const controller::CachedJob>(controller::decode_job(parsed(job)))
-          ->job;
+      std::static_pointer_cast<const codecs::CachedJob>(codecs::decode_job(parsed(job)))->job;
   if (!pod.empty()) {
     view.pods.push_back(
-        std::static_pointer_cast<const controller::CachedPod>(controller::decode_pod(parsed(pod)))
-            ->pod);
+        std::static_pointer_cast<const codecs::CachedPod>(codecs::decode_pod(parsed(pod)))->pod);
     view.job.status.begun().pod_name = view.pods[0].name;
   }
   return view;

@@ -13,9 +13,8 @@ constexpr std::int64_t kPage = 500;  // the reflector's
 
 cache::Store pod_store() {
   cache::Store store;
-  store.add_index(controller::kByJob, [](const kube::Object& object) {
-    return std::vector<std::string>{
-        controller::job_key(static_cast<const controller::CachedPod&>(object))};
+  store.add_index(jobs::kByJob, [](const kube::Object& object) {
+    return std::vector<std::string>{jobs::job_key(static_cast<const codecs::CachedPod&>(object))};
   });
   return store;
 }

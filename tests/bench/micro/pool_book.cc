@@ -9,8 +9,8 @@
 namespace holdfast::bench {
 namespace {
 
-using controller::CachedJob;
-using controller::PoolBook;
+using codecs::CachedJob;
+using pools::PoolBook;
 
 constexpr int kWorkers = 8;
 constexpr std::int64_t kSlots = 16;

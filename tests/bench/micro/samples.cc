@@ -62,7 +62,7 @@ kube::Kind pods() {
   kube::Kind kind;
   kind.name = kind.plural = "pods";
   kind.group_path = "/api/v1";
-  kind.decode = controller::decode_pod;
+  kind.decode = codecs::decode_pod;
   return kind;
 }
 
@@ -70,7 +70,7 @@ kube::Kind jobs() {
   kube::Kind kind;
   kind.name = kind.plural = reconciler::kJobPlural;
   kind.group_path = reconciler::kJobGroupPath;
-  kind.decode = controller::decode_job;
+  kind.decode = codecs::decode_job;
   return kind;
 }
 

@@ -10,7 +10,7 @@
 #include "reconciler/shards.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 using reconciler::Outcome;
@@ -126,11 +126,12 @@ TEST(JobCodec, AnAttemptOnRecordWithoutAPodsNameHasTheNameOfItsNumber) {
   const auto pod_name_of = [&] {
     return static_cast<const CachedJob&>(*decode_job(document(object))).job.status.run().pod_name;
   };
-  EXPECT_EQ(pod_name_of(), reconciler::pod_name("encode", "u-1", 3));
+  EXPECT_EQ(jobs::pod_name_of(), reconciler::pod_name("encode", "u-1", 3));
   object["status"]["runs"] = {{{"index", 0}, {"attempt", 2}, {"podName", "encode-2-other"}}};
-  EXPECT_EQ(pod_name_of(), reconciler::pod_name("encode", "u-1", 3)) << "whatever an edit says";
+  EXPECT_EQ(jobs::pod_name_of(), reconciler::pod_name("encode", "u-1", 3))
+      << "whatever an edit says";
   object["status"] = {{"phase", "Pending"}, {"attempt", 3}};
-  EXPECT_EQ(pod_name_of(), "");
+  EXPECT_EQ(jobs::pod_name_of(), "");
 }
 
 reconciler::Status read_status(const Json& status) {
@@ -624,8 +625,8 @@ TEST(JobCodec, WhatIsNoJobIsLeftOut) {
 Json made_pod() {
   const kube::ObjectPtr object = decode_job(document(job_json()));
   const auto& cached = static_cast<const CachedJob&>(*object);
-  const Result<std::string> body =
-      pod_body(cached.job, cached.texts->pod_template, {3, "encode-3-abcde"}, "", "7-of-32");
+  const Result<std::string> body = injection::pod_body(cached.job, cached.texts->pod_template,
+                                                       {3, "encode-3-abcde"}, "", "7-of-32");
   return json(*body);
 }
 
@@ -652,8 +653,8 @@ TEST(PodBody, OfATemplatesMetadataThePodGetsLabelsAnnotationsAndFinalizersAlone)
       json(R"({"name": "n", "generateName": "g-", "namespace": "elsewhere", "uid": "w",
       "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "v"}],
       "finalizers": ["example.com/a", "example.com/a", "holdfast.dev/own"]})"));
-  const Json meta =
-      json(*pod_body(cached.job, given.dump(), {3, "encode-3-abcde"}, "", "7-of-32"))["metadata"];
+  const Json meta = json(*injection::pod_body(cached.job, given.dump(), {3, "encode-3-abcde"}, "",
+                                              "7-of-32"))["metadata"];
   EXPECT_EQ(meta["name"], "encode-3-abcde");
   EXPECT_EQ(meta["namespace"], "media");
   EXPECT_FALSE(meta.contains("generateName") || meta.contains("uid"));
@@ -703,7 +704,7 @@ Json made_indexed_pod(const char* environment = "[]") {
   const auto& cached = static_cast<const CachedJob&>(*decoded);
   reconciler::CreatePod create{3, "encode-3-abcde"};
   create.run = 4;
-  return json(*pod_body(cached.job, cached.texts->pod_template, create, "", "7-of-32"));
+  return json(*injection::pod_body(cached.job, cached.texts->pod_template, create, "", "7-of-32"));
 }
 
 TEST(PodBody, AnIndexedPodTellsItsIndexAsBatchV1Does) {
@@ -735,7 +736,8 @@ TEST(PodBody, ATemplatesOwnHostnameStays) {
   object["spec"]["template"]["spec"]["hostname"] = "mine";
   const kube::ObjectPtr decoded = decode_job(document(object));
   const auto& cached = static_cast<const CachedJob&>(*decoded);
-  const Json pod = json(*pod_body(cached.job, cached.texts->pod_template, {3, "p"}, "", "7-of-32"));
+  const Json pod =
+      json(*injection::pod_body(cached.job, cached.texts->pod_template, {3, "p"}, "", "7-of-32"));
   EXPECT_EQ(pod["spec"]["hostname"], "mine");
 }
 
@@ -861,7 +863,8 @@ TEST(PodBody, ATemplatesOwnPolicyOfTerminationMessagesStays) {
   spec["containers"][0]["terminationMessagePolicy"] = "File";
   const kube::ObjectPtr decoded = decode_job(document(object));
   const auto& cached = static_cast<const CachedJob&>(*decoded);
-  const Json pod = json(*pod_body(cached.job, cached.texts->pod_template, {3, "p"}, "", "7-of-32"));
+  const Json pod =
+      json(*injection::pod_body(cached.job, cached.texts->pod_template, {3, "p"}, "", "7-of-32"));
   EXPECT_EQ(pod["spec"]["containers"][0]["terminationMessagePolicy"], "File");
 }
 
@@ -1012,11 +1015,11 @@ TEST(PodBody, TheMarkOfTheIntentIsReadBackAndATemplatesOwnIsNot) {
   create.intent = *parse_time("2026-01-02T03:04:05Z") + std::chrono::nanoseconds(123'004'711);
   Json given = json(cached.texts->pod_template);
   given["metadata"]["annotations"]["holdfast.dev/intent"] = "2026-01-02T03:04:05Z";
-  Json pod = json(*pod_body(cached.job, given.dump(), create, "", "7-of-32"));
+  Json pod = json(*injection::pod_body(cached.job, given.dump(), create, "", "7-of-32"));
   pod["metadata"]["uid"] = "u";
   pod["metadata"]["resourceVersion"] = "1";
   EXPECT_EQ(decoded(pod).pod.intent, create.intent);
-  const Json bare = json(bare_template_body(pod.dump()));
+  const Json bare = json(injection::bare_template_body(pod.dump()));
   EXPECT_EQ(bare["kind"], "PodTemplate");
   EXPECT_EQ(bare["template"]["spec"], pod["spec"]);
   EXPECT_EQ(bare["template"]["metadata"]["labels"], pod["metadata"]["labels"]);
@@ -1032,4 +1035,4 @@ TEST(PodDecode, AnAttemptLabelThatIsNoNumberIsNone) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -9,7 +9,7 @@
 #include "reconciler/names.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 using ::testing::HasSubstr;
@@ -142,7 +142,7 @@ Json plain_template() {
 
 Json spec_with_agent(const Json& given = plain_template()) {
   const Result<std::string> body =
-      pod_body(beating_job(), given.dump(), {1, "encode-1-x"}, "agent:1", "7-of-32");
+      injection::pod_body(beating_job(), given.dump(), {1, "encode-1-x"}, "agent:1", "7-of-32");
   return body ? Json::parse(*body)["spec"] : Json(body.error().message);
 }
 
@@ -231,7 +231,7 @@ TEST(AgentInjection, AVariableThatTheAgentWouldBelieveIsRefusedWithTheWayOut) {
   reconciler::Job job = beating_job();
   job.spec.heartbeat->progress_deadline.reset();
   const Json given = with("HOLDFAST_PROGRESS_DEADLINE_SECONDS");
-  EXPECT_FALSE(pod_body(job, given.dump(), {1, "encode-1-x"}, "agent:1", "7-of-32"));
+  EXPECT_FALSE(injection::pod_body(job, given.dump(), {1, "encode-1-x"}, "agent:1", "7-of-32"));
   // The other containers have no agent.
   Json side = plain_template();
   side["spec"]["containers"][1]["env"] = {{{"name", "KUBERNETES_SERVICE_HOST"}, {"value", "x"}}};
@@ -269,8 +269,8 @@ TEST(AgentInjection, TheWorkerIsTheContainerUnderTheAgentWhereverAWebhookPutsIts
 TEST(AgentInjection, AJobWithoutHeartbeatHasNoAgent) {
   reconciler::Job job = beating_job();
   job.spec.heartbeat.reset();
-  const Json spec = Json::parse(
-      *pod_body(job, plain_template().dump(), {1, "encode-1-x"}, "a", "7-of-32"))["spec"];
+  const Json spec = Json::parse(*injection::pod_body(job, plain_template().dump(),
+                                                     {1, "encode-1-x"}, "a", "7-of-32"))["spec"];
   EXPECT_EQ(spec["initContainers"].size(), 1u);
   EXPECT_EQ(spec["volumes"].size(), 1u);
   EXPECT_EQ(spec["containers"][0]["command"], Json({"/bin/work", "--fast"}));
@@ -290,4 +290,4 @@ TEST(HeartbeatCodec, TheCheckpointStaysWhenTheLeaseChangesHands) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -7,7 +7,7 @@
 #include "operator/codecs/known_fields.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 using reconciler::Phase;
@@ -248,4 +248,4 @@ TEST(KnownFields, TheJobSaysWhatOfItsSpecIsNotKnown) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -6,7 +6,7 @@
 #include "operator/codecs/job_codec.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 reconciler::Status decoded(const Json& json) { return decode_status({}, document(json)); }
@@ -83,4 +83,4 @@ TEST(OutboxCodec, TargetsAreEachOnceAndFourAtMost) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

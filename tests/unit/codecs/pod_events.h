@@ -2,7 +2,7 @@
 // JSON, without managedFields.
 #pragma once
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 
 struct PodEvent {
   const char* protobuf;
@@ -215,4 +215,4 @@ AFoAcgCIAQAaACIA)",
 "status":{}}})json"},
 };
 
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

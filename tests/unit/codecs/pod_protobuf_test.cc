@@ -9,7 +9,7 @@
 #include "operator/codecs/rest.h"
 #include "tests/unit/codecs/pod_events.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 using kube::WatchEvent;
@@ -123,4 +123,4 @@ TEST(PodProtobuf, AServerThatAnswersInJsonIsUnderstood) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -32,7 +32,7 @@ void operator delete(void* place) noexcept {
 }
 void operator delete(void* place, std::size_t) noexcept { operator delete(place); }
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 using std::chrono::seconds;
@@ -339,7 +339,7 @@ TEST_F(Rest, AFinishedJobAndItsPodTakeAKilobyteOfTheCaches) {
   fill(jobs, decode_cached_job, finished_job);
   const std::ptrdiff_t of_jobs = allocated - before;
   cache::Store pods;
-  add_pod_indexes(pods);
+  jobs::add_pod_indexes(pods);
   fill(pods, decode_cached_pod, settled_pod);
   const std::ptrdiff_t of_pods = allocated - before - of_jobs;
   EXPECT_EQ(jobs.size() + pods.size(), 2U * kPairs);
@@ -351,4 +351,4 @@ TEST_F(Rest, AFinishedJobAndItsPodTakeAKilobyteOfTheCaches) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

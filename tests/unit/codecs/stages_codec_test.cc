@@ -6,7 +6,7 @@
 #include "operator/injection/pod_body.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 using reconciler::StagePhase;
@@ -110,8 +110,8 @@ TEST(StagesCodec, AStatusThatNamesNoStageOfTheJobIsInTheFirst) {
 
 TEST(StagesCodec, APodIsMadeOfItsStagesTemplateAndKnowsTheResultsBefore) {
   const CachedJob cached = decoded(staged_json());
-  const Json pod = Json::parse(
-      *pod_body(cached.job, cached.texts->pod_template, {5, "prove-5-abcde"}, "", "7-of-32"));
+  const Json pod = Json::parse(*injection::pod_body(cached.job, cached.texts->pod_template,
+                                                    {5, "prove-5-abcde"}, "", "7-of-32"));
   EXPECT_EQ(pod["metadata"]["labels"]["holdfast.dev/stage"], "check-it");
   const Json& container = pod["spec"]["containers"][0];
   EXPECT_EQ(container["name"], "checks");
@@ -131,8 +131,8 @@ TEST(StagesCodec, AJobWithoutStagesHasNothingOfThem) {
   EXPECT_TRUE(cached.job.stages.empty());
   const Json written = encode_status(cached.job.spec, cached.job.status);
   EXPECT_FALSE(written.contains("stage") || written.contains("stages"));
-  const Json pod =
-      Json::parse(*pod_body(cached.job, cached.texts->pod_template, {5, "p"}, "", "7-of-32"));
+  const Json pod = Json::parse(
+      *injection::pod_body(cached.job, cached.texts->pod_template, {5, "p"}, "", "7-of-32"));
   EXPECT_FALSE(pod["metadata"]["labels"].contains("holdfast.dev/stage"));
 }
 
@@ -159,4 +159,4 @@ TEST(StagesCodec, AResultIsPrintableTextOf1024BytesAtMost) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

@@ -6,7 +6,7 @@
 #include "reconciler/run/slot.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::codecs {
 namespace {
 
 using std::chrono::seconds;
@@ -108,4 +108,4 @@ TEST(WorkersCodec, ALaterStageMayHaveAPool) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::codecs

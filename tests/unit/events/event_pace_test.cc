@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace holdfast::controller {
+namespace holdfast::events {
 namespace {
 
 using std::chrono::milliseconds;
@@ -143,4 +143,4 @@ TEST(EventPace, NoSecondHasTwo) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::events

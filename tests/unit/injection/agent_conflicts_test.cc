@@ -6,7 +6,7 @@
 #include "operator/codecs/pod_codec.h"
 #include "operator/injection/pod_body.h"
 
-namespace holdfast::controller {
+namespace holdfast::injection {
 namespace {
 
 using ::testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST(AgentConflicts, PathsBesideAndAboveAreTheTemplatesOwn) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::injection

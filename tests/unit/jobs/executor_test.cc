@@ -1,18 +1,18 @@
 // The executor writes only while the job's shard is held, one write after the other.
-#include "core/json.h"
 #include "operator/jobs/executor.h"
+#include "core/json.h"
 
 #include <set>
 
 #include "core/invariant.h"
 #include "tests/unit/kube/client_fixture.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 const char* const kTemplate = R"({"spec": {"containers": [{"name": "main", "image": "x"}]}})";
 
-class FakeOwnership : public Ownership {
+class FakeOwnership : public membership::Ownership {
  public:
   std::optional<Claim> claim(const std::string&) const override { return Claim{}; }
   bool holds(const Claim&) const override { return held; }
@@ -32,9 +32,9 @@ class SilentTelemetry : public Telemetry {
   void shard_moved(const std::string&) override {}
 };
 
-class SilentEvents : public EventSink {
+class SilentEvents : public events::EventSink {
  public:
-  void record(const ObjectReference&, bool, const std::string& reason, const std::string&,
+  void record(const events::ObjectReference&, bool, const std::string& reason, const std::string&,
               const std::string&) override {
     last = reason;
   }
@@ -47,7 +47,7 @@ class ExecutorTest : public kube::ClientTest {
     job_.name = job_.job.name = "train";
     job_.namespace_ = job_.job.namespace_ = "default";
     job_.uid = job_.job.uid = "job-uid";
-    job_.texts = JobTexts{kTemplate, "{}"};
+    job_.texts = codecs::JobTexts{kTemplate, "{}"};
     reconciler::WriteStatus intent;
     intent.status.phase = reconciler::Phase::kRunning;
     intent.status.attempt = 1;
@@ -58,16 +58,18 @@ class ExecutorTest : public kube::ClientTest {
   }
   auto perform() {
     const auto begin = [this](const reconciler::CreatePod& write) {
-      created_ = start(executor_.create_pod(job_, Ownership::Claim{}, write, memory_, Log()));
+      created_ =
+          start(executor_.create_pod(job_, membership::Ownership::Claim{}, write, memory_, Log()));
     };
-    return start(executor_.perform(job_, Ownership::Claim{}, decision_, memory_, Log(), begin));
+    return start(
+        executor_.perform(job_, membership::Ownership::Claim{}, decision_, memory_, Log(), begin));
   }
 
   FakeOwnership ownership_;
   SilentTelemetry telemetry_;
   SilentEvents events_;
   Executor executor_{loop_, client_, ownership_, telemetry_, events_, "agent"};
-  CachedJob job_;
+  codecs::CachedJob job_;
   reconciler::CreationRefusal last_refusal() const {
     return memory_.attempts.at(1).refusals.last(loop_.now()).value();
   }
@@ -87,7 +89,7 @@ Task<Result<bool>> breaks_an_invariant(Task<Result<Executor::Outcome>> task) {
 }
 
 TEST_F(ExecutorTest, AClaimOfAnotherShardWritesNothing) {
-  const Ownership::Claim foreign{/*shard=*/1, /*tenure=*/0};
+  const membership::Ownership::Claim foreign{/*shard=*/1, /*tenure=*/0};
   const auto broken = start(breaks_an_invariant(
       executor_.perform(job_, foreign, decision_, memory_, Log(), [](const auto&) {})));
   loop_.run_ready();
@@ -589,4 +591,4 @@ TEST_F(ExecutorTest, ARefusedLeaseIsRememberedAndHasTheJobDecidedAgainWithoutIt)
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

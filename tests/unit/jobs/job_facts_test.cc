@@ -12,7 +12,7 @@
 
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 using reconciler::Phase;
@@ -42,8 +42,9 @@ class JobFactsTest : public testing::Test {
   static std::string name(std::int64_t attempt) {
     return reconciler::pod_name("train", "job-uid", attempt);
   }
-  std::shared_ptr<CachedPod> pod(std::int64_t attempt, const std::string& uid = "pod-uid") const {
-    auto pod = std::make_shared<CachedPod>();
+  std::shared_ptr<codecs::CachedPod> pod(std::int64_t attempt,
+                                         const std::string& uid = "pod-uid") const {
+    auto pod = std::make_shared<codecs::CachedPod>();
     pod->namespace_ = "media";
     pod->name = pod->pod.name = name(attempt);
     pod->uid = pod->pod.uid = uid;
@@ -78,11 +79,11 @@ class JobFactsTest : public testing::Test {
     return observed;
   }
 
-  CachedJob job_;
+  codecs::CachedJob job_;
   JobMemory memory_;
   Moment moment_;
-  std::vector<PodPtr> indexed_;
-  std::map<std::string, PodPtr> cached_;
+  std::vector<codecs::PodPtr> indexed_;
+  std::map<std::string, codecs::PodPtr> cached_;
   LiveRuns live_;
 };
 
@@ -298,7 +299,7 @@ TEST_F(JobFactsTest, ARefusedLeaseWriteSaysWhenItIsTriedAgain) {
 // ---- Leases.
 
 TEST_F(JobFactsTest, AHolderIsAPodOfThatNameAndUid) {
-  const PodPtr holder = pod(1, "u1");
+  const codecs::PodPtr holder = pod(1, "u1");
   EXPECT_EQ(pod_name_of(name(1) + "/u1"), name(1));
   EXPECT_EQ(granted_pod(name(1) + "/u1", holder), holder);
   EXPECT_EQ(granted_pod(name(1) + "/u0", holder), nullptr) << "a later pod of that name";
@@ -306,7 +307,7 @@ TEST_F(JobFactsTest, AHolderIsAPodOfThatNameAndUid) {
 }
 
 TEST_F(JobFactsTest, TheLeaseOfAJobWithOneRunIsOverOnceNoStageUsesIt) {
-  CachedHeartbeat lease;
+  codecs::CachedHeartbeat lease;
   lease.name = reconciler::heartbeat_lease_name("job-uid");
   lease.owner_uid = "job-uid";
   EXPECT_EQ(run_of_lease_over(job_, lease), reconciler::kSingleLease);
@@ -321,4 +322,4 @@ TEST_F(JobFactsTest, TheLeaseOfAJobWithOneRunIsOverOnceNoStageUsesIt) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

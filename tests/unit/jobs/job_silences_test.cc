@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 using reconciler::Phase;
@@ -23,9 +23,9 @@ class SilencesTest : public testing::Test {
     run.pod_name = pod_.name = pod_.pod.name = "a-1-abcde";
     lease_.lease.holder = "a-1-abcde/uid";
   }
-  CachedJob job_;
-  CachedPod pod_;
-  CachedHeartbeat lease_;
+  codecs::CachedJob job_;
+  codecs::CachedPod pod_;
+  codecs::CachedHeartbeat lease_;
 };
 
 TEST_F(SilencesTest, AJobWaitsForTheNodeOfTheAttemptThatRuns) {
@@ -104,4 +104,4 @@ TEST_F(SilencesTest, AJobThatHasEndedOrHasNoHeartbeatWaitsForNoLease) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -10,7 +10,7 @@
 
 #include "reconciler/names.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 using std::chrono::seconds;
@@ -46,19 +46,19 @@ class LiveRunTest : public testing::Test {
     for (const auto& [key, run] : runs) keys.push_back(key);
     return keys;
   }
-  std::shared_ptr<CachedPod> pod(const std::string& uid, std::uint64_t version = 1) const {
-    auto pod = std::make_shared<CachedPod>();
+  std::shared_ptr<codecs::CachedPod> pod(const std::string& uid, std::uint64_t version = 1) const {
+    auto pod = std::make_shared<codecs::CachedPod>();
     pod->name = pod->pod.name = name(1);
     pod->uid = pod->pod.uid = uid;
     pod->owner_uid = pod->pod.owner_uid = "job-uid";
     pod->version = version;
     return pod;
   }
-  bool record(LiveRun& run, const PodPtr& cached = nullptr) {
+  bool record(LiveRun& run, const codecs::PodPtr& cached = nullptr) {
     return record_read(0, run, cached, job_, memory_);
   }
 
-  CachedJob job_;
+  codecs::CachedJob job_;
   JobMemory memory_;
 };
 
@@ -176,4 +176,4 @@ TEST_F(LiveRunTest, AnAttemptIsOverOnceALookFindsNoPodThatMayRun) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

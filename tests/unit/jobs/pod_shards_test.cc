@@ -1,6 +1,6 @@
 // Which pods a replica watches, on the real informer and a scripted transport.
-#include "core/json.h"
 #include "operator/jobs/pod_shards.h"
+#include "core/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "tests/support/manual_loop.h"
 #include "tests/support/no_credentials.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 using ::testing::ElementsAre;
@@ -28,7 +28,7 @@ using Shards = std::set<int>;
 class PodShardsTest : public ::testing::Test {
  protected:
   void make(std::vector<std::string> namespaces = {}) {
-    kube::Kind kind = pod_kind();
+    kube::Kind kind = codecs::pod_kind();
     kind.protobuf = nullptr;
     cache::Informer::Dependencies dependencies{loop_, client_, random_, Log()};
     dependencies.streaming_lists = false;
@@ -36,11 +36,12 @@ class PodShardsTest : public ::testing::Test {
     add_pod_indexes(pods_->store());
     pods_->on_change([this](const cache::Change& change) { changes_ += change.after ? 1 : -1; });
     shards_ = std::make_unique<PodShards>(
-        PodShards::Dependencies{loop_, *pods_,
-                                [this](const Shards& shards, const std::string& watched) {
-                                  read_.emplace_back(watched, shards);
-                                },
-                                [this](const CachedPod& pod) { dropped_.push_back(pod.name); }},
+        PodShards::Dependencies{
+            loop_, *pods_,
+            [this](const membership::Shards& shards, const std::string& watched) {
+              read_.emplace_back(watched, shards);
+            },
+            [this](const codecs::CachedPod& pod) { dropped_.push_back(pod.name); }},
         3, namespaces);
     pods_->start();
     loop_.run_ready();
@@ -68,7 +69,7 @@ class PodShardsTest : public ::testing::Test {
     transport_.open_stream(index);
     loop_.run_ready();
   }
-  void want(const Shards& shards) {
+  void want(const membership::Shards& shards) {
     shards_->want(shards);
     loop_.run_ready();
   }
@@ -92,7 +93,7 @@ class PodShardsTest : public ::testing::Test {
   kube::Client client_{{loop_, transport_, credentials_, random_, Log(), {}}};
   std::unique_ptr<cache::Informer> pods_;
   std::unique_ptr<PodShards> shards_;
-  std::vector<std::pair<std::string, Shards>> read_;
+  std::vector<std::pair<std::string, membership::Shards>> read_;
   std::vector<std::string> dropped_;
   int changes_ = 0;
   int version_ = 10;
@@ -124,7 +125,7 @@ TEST_F(PodShardsTest, AShardIsReadOnceItsPodsWereListed) {
   list({"old", "one=1-of-3"});
   EXPECT_TRUE(shards_->read(1, "x"));
   EXPECT_FALSE(shards_->read(0, "x"));
-  using Read = std::pair<std::string, Shards>;
+  using Read = std::pair<std::string, membership::Shards>;
   EXPECT_THAT(read_, ElementsAre(Read("", {1})));
 }
 
@@ -134,7 +135,7 @@ TEST_F(PodShardsTest, OnlyTheNewShardIsToldOfAndTheOthersStayRead) {
   EXPECT_TRUE(shards_->read(1, "x")) << "what it knows of them is as old as a watch may be";
   EXPECT_FALSE(shards_->read(2, "x"));
   list({"one=1-of-3", "two=2-of-3"});
-  using Read = std::pair<std::string, Shards>;
+  using Read = std::pair<std::string, membership::Shards>;
   EXPECT_THAT(read_, ElementsAre(Read("", {2})));
 }
 
@@ -250,4 +251,4 @@ TEST_F(PodShardsTest, ANamespaceThatCannotBeReadHoldsUpItsOwnJobsAlone) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

@@ -6,7 +6,7 @@
 
 #include "tests/unit/pools/operator_world.h"
 
-namespace holdfast::controller::testing {
+namespace holdfast::jobs::testing {
 namespace {
 
 using simulation::ApiAnswer;
@@ -135,4 +135,4 @@ TEST_F(PodsOfShardsTest, AnOldPodKeepsThePermitOfItsJobAlsoWhileThePodsCannotBeL
 }
 
 }  // namespace
-}  // namespace holdfast::controller::testing
+}  // namespace holdfast::jobs::testing

@@ -11,7 +11,7 @@
 #include "operator/observe/window_keeper.h"
 #include "tests/support/manual_loop.h"
 
-namespace holdfast::controller {
+namespace holdfast::jobs {
 namespace {
 
 using reconciler::LiveTime;
@@ -19,15 +19,15 @@ using reconciler::RecordTracker;
 using std::chrono::seconds;
 
 TEST(WindowCodec, WhatIsWrittenIsReadInWholeSeconds) {
-  const std::string text = encode_windows(
+  const std::string text = observe::encode_windows(
       {{"node/a", 12, std::chrono::milliseconds(33'900)}, {"holder/media/b", ~0ull, seconds(21)}});
   EXPECT_EQ(text, R"({"holder/media/b":["18446744073709551615",21],"node/a":["12",33]})");
-  const auto read = decode_windows(text);
+  const auto read = observe::decode_windows(text);
   ASSERT_EQ(read.size(), 2u);
   EXPECT_EQ(read[0].mark, ~0ull);
   EXPECT_EQ(read[1].subject, "node/a");
   EXPECT_EQ(read[1].silent, seconds(33)) << "never more than was seen";
-  EXPECT_EQ(encode_windows({}), "");
+  EXPECT_EQ(observe::encode_windows({}), "");
 }
 
 TEST(WindowCodec, WhatSomebodyElseWroteThereIsLeftOut) {
@@ -35,36 +35,37 @@ TEST(WindowCodec, WhatSomebodyElseWroteThereIsLeftOut) {
        {"", "[]", "{", "7", R"({"node/a":33})", R"({"node/a":["12"]})", R"({"node/a":["x",33]})",
         R"({"node/a":["12",-1]})", R"({"node/a":["12",1e300]})", R"({"node/a":[12,33]})",
         R"({"node/a":["12",99999999999999]})"}) {
-    EXPECT_TRUE(decode_windows(text).empty()) << text;
+    EXPECT_TRUE(observe::decode_windows(text).empty()) << text;
   }
-  EXPECT_EQ(decode_windows(R"({"node/a":null,"node/b":["1",2]})").size(), 1u);
+  EXPECT_EQ(observe::decode_windows(R"({"node/a":null,"node/b":["1",2]})").size(), 1u);
 }
 
 TEST(WindowCodec, OfTooManyTheLeastSilentAreLeftOutAndItFitsAnnotations) {
-  std::vector<SilentSubject> subjects;
+  std::vector<observe::SilentSubject> subjects;
   for (int i = 0; i < 3000; ++i) {
     subjects.push_back({"node/" + std::string(240, 'n') + std::to_string(i), ~0ull, seconds(i)});
   }
-  const std::string text = encode_windows(subjects);
+  const std::string text = observe::encode_windows(subjects);
   EXPECT_LT(text.size(), 128u * 1024);
-  const auto read = decode_windows(text);
-  ASSERT_EQ(read.size(), kMostSubjects);
-  for (const SilentSubject& subject : read) {
-    EXPECT_GE(subject.silent, seconds(3000 - static_cast<int>(kMostSubjects)));
+  const auto read = observe::decode_windows(text);
+  ASSERT_EQ(read.size(), observe::kMostSubjects);
+  for (const observe::SilentSubject& subject : read) {
+    EXPECT_GE(subject.silent, seconds(3000 - static_cast<int>(observe::kMostSubjects)));
   }
 }
 
 TEST(WindowCodec, ANamespaceWithManyLeavesRoomForOthers) {
-  std::vector<SilentSubject> subjects = {{"node/worker-1", 1, seconds(16)},
-                                         {"holder/b/holdfast-1", 1, seconds(15)}};
+  std::vector<observe::SilentSubject> subjects = {{"node/worker-1", 1, seconds(16)},
+                                                  {"holder/b/holdfast-1", 1, seconds(15)}};
   for (int i = 0; i < 3000; ++i) {
     subjects.push_back({"still/a/pod-" + std::to_string(i), 1, seconds(600)});
   }
   std::set<std::string> kept;
-  for (const SilentSubject& subject : decode_windows(encode_windows(subjects))) {
+  for (const observe::SilentSubject& subject :
+       observe::decode_windows(observe::encode_windows(subjects))) {
     kept.insert(subject.subject);
   }
-  EXPECT_EQ(kept.size(), kMostSubjects);
+  EXPECT_EQ(kept.size(), observe::kMostSubjects);
   EXPECT_EQ(kept.count("node/worker-1"), 1u);
   EXPECT_EQ(kept.count("holder/b/holdfast-1"), 1u);
 }
@@ -74,7 +75,7 @@ class WindowKeeperTest : public testing::Test {
   WindowKeeperTest() {
     const auto clock = [this](const std::string&) { return LiveTime{now_, seconds(0)}; };
     windows_.add("node", {tracker_, clock, [this](const std::string& name, Duration) {
-                            return WindowKeeper::Wanted{wanted_[name], seconds(80)};
+                            return observe::WindowKeeper::Wanted{wanted_[name], seconds(80)};
                           }});
   }
   std::string record(int shard) {
@@ -83,7 +84,7 @@ class WindowKeeperTest : public testing::Test {
   }
 
   test::ManualLoop loop_;
-  WindowKeeper windows_{loop_, Log()};
+  observe::WindowKeeper windows_{loop_, Log()};
   RecordTracker tracker_;
   std::map<std::string, std::vector<int>> wanted_;
   Duration now_{0};
@@ -124,8 +125,8 @@ TEST_F(WindowKeeperTest, TheNextLifeGoesOnFromTheRecord) {
 
 class JobWindowsTest : public testing::Test {
  protected:
-  static CachedPod pod(int started, const std::string& uid = "pod-uid") {
-    CachedPod pod;
+  static codecs::CachedPod pod(int started, const std::string& uid = "pod-uid") {
+    codecs::CachedPod pod;
     pod.namespace_ = "media";
     pod.name = pod.pod.name = "a-1-abcde";
     pod.uid = pod.pod.uid = uid;
@@ -139,10 +140,12 @@ class JobWindowsTest : public testing::Test {
     }
     return pod;
   }
-  Duration still(const CachedPod& seen, int now) {
+  Duration still(const codecs::CachedPod& seen, int now) {
     return windows_.still_for("media", seen.pod, {seconds(now), seconds(0)});
   }
-  void see(const CachedPod& seen, int now) { windows_.see(seen, {seconds(now), seconds(0)}); }
+  void see(const codecs::CachedPod& seen, int now) {
+    windows_.see(seen, {seconds(now), seconds(0)});
+  }
 
   JobWindows windows_;
 };
@@ -162,13 +165,13 @@ TEST_F(JobWindowsTest, APodStandsStillSinceItsLastStep) {
 }
 
 TEST_F(JobWindowsTest, APodThatRanStandsStillFromWhenItsKubeletTakesThatBack) {
-  CachedPod runs = pod(3);
+  codecs::CachedPod runs = pod(3);
   runs.pod.node_name = "node-a";
   runs.pod.phase = reconciler::PodPhase::kRunning;
   runs.pod.containers[2].terminated.reset();
   see(runs, 10);
   for (const bool with_containers : {true, false}) {
-    CachedPod taken_back = pod(0);
+    codecs::CachedPod taken_back = pod(0);
     taken_back.pod.node_name = "node-a";
     if (!with_containers) taken_back.pod.containers.clear();
     see(taken_back, 3600);
@@ -179,7 +182,7 @@ TEST_F(JobWindowsTest, APodThatRanStandsStillFromWhenItsKubeletTakesThatBack) {
 }
 
 TEST_F(JobWindowsTest, APodThatWasToldToGoIsCountedFromWhenThatWasSeenAndAnewAfterAGap) {
-  CachedPod going = pod(1);
+  codecs::CachedPod going = pod(1);
   see(going, 10);
   going.pod.deletion = Time(seconds(1'800'000'000));
   see(going, 20);
@@ -194,9 +197,9 @@ TEST_F(JobWindowsTest, APodThatWasToldToGoIsCountedFromWhenThatWasSeenAndAnewAft
 
 TEST_F(JobWindowsTest, TheyGoOnInTheNextLife) {
   test::ManualLoop loop;
-  CachedPod going = pod(1);
+  codecs::CachedPod going = pod(1);
   going.pod.deletion = Time(seconds(1'800'000'000));
-  CachedJob job;
+  codecs::CachedJob job;
   job.namespace_ = "media";
   job.name = "a";
   job.uid = "job-uid";
@@ -204,12 +207,12 @@ TEST_F(JobWindowsTest, TheyGoOnInTheNextLife) {
   Duration now{0};
   const auto clock = [&](const std::string&) { return LiveTime{now, seconds(0)}; };
   const auto wanted = [](const std::string&, Duration) {
-    return WindowKeeper::Wanted{{0}, seconds(600)};
+    return observe::WindowKeeper::Wanted{{0}, seconds(600)};
   };
-  const auto life = [&](JobWindows& windows, WindowKeeper& keeper) {
+  const auto life = [&](JobWindows& windows, observe::WindowKeeper& keeper) {
     windows.keep_windows(keeper, clock, {wanted, wanted, wanted});
   };
-  WindowKeeper first_keeper(loop, Log()), second_keeper(loop, Log());
+  observe::WindowKeeper first_keeper(loop, Log()), second_keeper(loop, Log());
   JobWindows second;
   life(windows_, first_keeper);
   life(second, second_keeper);
@@ -230,4 +233,4 @@ TEST_F(JobWindowsTest, TheyGoOnInTheNextLife) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::jobs

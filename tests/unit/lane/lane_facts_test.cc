@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace holdfast::controller {
+namespace holdfast::lane_controller {
 namespace {
 
 using reconciler::Phase;
@@ -20,8 +20,9 @@ CachedBatchJob batch_job(bool finished = false, bool has_queue = false) {
   return job;
 }
 
-JobPtr durable(const std::string& name, Phase phase = Phase::kRunning, bool deleting = false) {
-  auto job = std::make_shared<CachedJob>();
+codecs::JobPtr durable(const std::string& name, Phase phase = Phase::kRunning,
+                       bool deleting = false) {
+  auto job = std::make_shared<codecs::CachedJob>();
   job->namespace_ = job->job.namespace_ = "media";
   job->name = job->job.name = name;
   job->uid = job->job.uid = "d-" + name;
@@ -30,8 +31,8 @@ JobPtr durable(const std::string& name, Phase phase = Phase::kRunning, bool dele
   return job;
 }
 
-PodPtr pod(void (*change)(reconciler::PodView& pod)) {
-  auto pod = std::make_shared<CachedPod>();
+codecs::PodPtr pod(void (*change)(reconciler::PodView& pod)) {
+  auto pod = std::make_shared<codecs::CachedPod>();
   pod->pod.ready = true;
   change(pod->pod);
   return pod;
@@ -68,4 +69,4 @@ TEST(LaneFacts, ALongJobIsWrittenLessOften) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::lane_controller

@@ -4,7 +4,7 @@
 
 #include "tests/unit/lane/lane_fixture.h"
 
-namespace holdfast::controller::testing {
+namespace holdfast::lane_controller::testing {
 namespace {
 
 using ::testing::IsEmpty;
@@ -50,7 +50,7 @@ TEST_F(LaneControllerTest, AJobThatOnlyACacheKnowsMakesNothing) {
   answer("POST", "/durablejobs", refusal(503, "ServiceUnavailable"));
   world_.create(kBatchJobs, batch_job());
   start();
-  ASSERT_EQ(record(), "pi");
+  ASSERT_EQ(jobs::record(), "pi");
   world_.stuck_watch = "/apis/batch/v1/";
   delete_job();
   world_.create(kBatchJobs, batch_job({{"suspend", true}}));
@@ -114,4 +114,4 @@ TEST_P(LaneRestarts, AnyWriteMayBeTheLastOfAProcess) {
 INSTANTIATE_TEST_SUITE_P(Lane, LaneRestarts, ::testing::Range(1, kMostWrites + 1));
 
 }  // namespace
-}  // namespace holdfast::controller::testing
+}  // namespace holdfast::lane_controller::testing

@@ -9,7 +9,7 @@
 #include "core/json.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 namespace {
 
 Json lease_json(const std::string& name, const std::string& label, Json spec) {
@@ -74,4 +74,4 @@ TEST(LeaseCodec, AMemberThatStepsAsideSaysWhy) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

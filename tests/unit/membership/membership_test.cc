@@ -5,7 +5,7 @@
 #include "core/json.h"
 #include "tests/unit/kube/client_fixture.h"
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 namespace {
 
 class MembershipTest : public kube::ClientTest {
@@ -521,4 +521,4 @@ TEST_F(MembershipTest, OfManyDeadMembersTheOldestAreTidiedAwayInOneShortLife) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace holdfast::controller {
+namespace holdfast::membership {
 namespace {
 
 using std::chrono::seconds;
@@ -53,4 +53,4 @@ TEST(Silence, OfMoreThanSixteenDeadLeasesTheOldestIsDeletedEarlier) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::membership

@@ -48,7 +48,7 @@ class Files : public FileReader {
   std::optional<std::string> secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 };
 
-class Counts : public controller::Telemetry {
+class Counts : public jobs::Telemetry {
  public:
   void attempt_ended(const std::string&, const std::string&) override {}
   void stage_ended(const std::string&, std::optional<Duration>) override {}
@@ -78,10 +78,9 @@ class NotifierTest : public ::testing::Test {
         targets_);
   }
 
-  controller::CachedJob job(const std::string& name, std::vector<std::string> targets,
-                            Duration age = Duration::zero(),
-                            const std::string& namespace_ = "media") {
-    controller::CachedJob job;
+  codecs::CachedJob job(const std::string& name, std::vector<std::string> targets,
+                        Duration age = Duration::zero(), const std::string& namespace_ = "media") {
+    codecs::CachedJob job;
     job.namespace_ = job.job.namespace_ = namespace_;
     job.name = job.job.name = name;
     job.uid = job.job.uid = "uid-" + name;
@@ -95,7 +94,7 @@ class NotifierTest : public ::testing::Test {
     return job;
   }
 
-  void deliver(const controller::CachedJob& job) {
+  void deliver(const codecs::CachedJob& job) {
     notifier_->deliver(job);
     loop_.run_ready();
   }

@@ -5,7 +5,7 @@
 
 #include "tests/support/manual_loop.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 using std::chrono::seconds;
@@ -14,8 +14,8 @@ constexpr seconds kWindow{30};
 
 SteadyTime at(int second) { return SteadyTime(seconds(1000 + second)); }
 
-CachedHeartbeat lease_of(const std::string& name, std::uint64_t version) {
-  CachedHeartbeat lease;
+codecs::CachedHeartbeat lease_of(const std::string& name, std::uint64_t version) {
+  codecs::CachedHeartbeat lease;
   lease.namespace_ = "media";
   lease.name = name;
   lease.version = lease.lease.version = version;
@@ -26,15 +26,15 @@ CachedHeartbeat lease_of(const std::string& name, std::uint64_t version) {
   return lease;
 }
 
-CachedHeartbeat taken(std::int64_t attempt) {
-  CachedHeartbeat lease = lease_of("a", 10 + static_cast<std::uint64_t>(attempt));
+codecs::CachedHeartbeat taken(std::int64_t attempt) {
+  codecs::CachedHeartbeat lease = lease_of("a", 10 + static_cast<std::uint64_t>(attempt));
   lease.lease.attempt = attempt;
   lease.lease.holder.clear();
   lease.lease.renewed = false;
   return lease;
 }
 
-Duration taken_for(HeartbeatRecords& records, const CachedHeartbeat& lease, int second) {
+Duration taken_for(HeartbeatRecords& records, const codecs::CachedHeartbeat& lease, int second) {
   return records.observe(lease, kWindow, at(second)).taken_for;
 }
 
@@ -48,11 +48,11 @@ TEST(HeartbeatRecords, TheWaitGoesOnWhateverAttemptsTheLeaseIsTakenFor) {
 }
 
 TEST(HeartbeatRecords, TheWaitBeginsAnewForAnotherLeaseAndAfterAnyGrant) {
-  CachedHeartbeat made_anew = taken(3);
+  codecs::CachedHeartbeat made_anew = taken(3);
   made_anew.lease.uid = "another";
-  CachedHeartbeat granted_unseen = taken(3);
+  codecs::CachedHeartbeat granted_unseen = taken(3);
   granted_unseen.lease.granted = "a-2/pod";
-  for (const CachedHeartbeat& lease : {made_anew, granted_unseen}) {
+  for (const codecs::CachedHeartbeat& lease : {made_anew, granted_unseen}) {
     HeartbeatRecords records;
     records.seen(taken(2), true, at(10));
     EXPECT_EQ(taken_for(records, lease, 20), seconds(0)) << "read live, not seen yet";
@@ -122,7 +122,7 @@ TEST(HeartbeatRecords, ANamespaceThatIsNotWatchedStopsNoOthersClocks) {
                   at(second));
     records.proof(at(second));
   };
-  CachedHeartbeat there = lease_of("b", 1);
+  codecs::CachedHeartbeat there = lease_of("b", 1);
   there.namespace_ = "other";
   watch(true, true, 0);
   records.seen(lease_of("a", 1), true, at(0));
@@ -153,12 +153,12 @@ class HeartbeatLives : public testing::Test {
       life.records.proof(loop_.now());
     }
   }
-  reconciler::LeaseObservation observe(Life& life, const CachedHeartbeat& lease) {
+  reconciler::LeaseObservation observe(Life& life, const codecs::CachedHeartbeat& lease) {
     return life.records.observe(lease, kWindow, loop_.now());
   }
   // A life of 20 s that sees this Lease, and one of 15 s after it.
-  reconciler::LeaseObservation after_two_lives(const CachedHeartbeat& lease,
-                                               const CachedHeartbeat& later) {
+  reconciler::LeaseObservation after_two_lives(const codecs::CachedHeartbeat& lease,
+                                               const codecs::CachedHeartbeat& later) {
     Life first(loop_);
     first.records.seen(lease, true, loop_.now());
     pass(first, 20);
@@ -181,19 +181,19 @@ TEST_F(HeartbeatLives, ASilentHolderIsSilentInTheNextLifeToo) {
 
 TEST_F(HeartbeatLives, TheWaitForAGrantGoesOnInTheNextLife) {
   EXPECT_EQ(after_two_lives(taken(2), taken(2)).taken_for, seconds(35));
-  CachedHeartbeat another = taken(2);
+  codecs::CachedHeartbeat another = taken(2);
   another.lease.granted = "a-2/pod";
   EXPECT_EQ(after_two_lives(taken(2), another).taken_for, seconds(15));
 }
 
 TEST_F(HeartbeatLives, AnEndMarkIsAsOldInTheNextLife) {
-  CachedHeartbeat ended = lease_of("a", 7);
+  codecs::CachedHeartbeat ended = lease_of("a", 7);
   ended.lease.ended = true;
   EXPECT_EQ(after_two_lives(ended, ended).ended_for, seconds(35));
 }
 
 TEST_F(HeartbeatLives, SinceWhenThereIsNoProgressTheAgentKnows) {
-  CachedHeartbeat lease = lease_of("a", 7);
+  codecs::CachedHeartbeat lease = lease_of("a", 7);
   lease.lease.progress_age = seconds(50);
   Life life(loop_);
   life.records.seen(lease, true, loop_.now());
@@ -206,4 +206,4 @@ TEST_F(HeartbeatLives, SinceWhenThereIsNoProgressTheAgentKnows) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -10,7 +10,7 @@
 
 #include "tests/support/manual_loop.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 using std::chrono::milliseconds;
@@ -76,4 +76,4 @@ TEST_F(NamespaceLooksTest, AnAnswerCountsFromItsQuestion) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

@@ -5,7 +5,7 @@
 
 #include "tests/unit/kube/client_fixture.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 using std::chrono::milliseconds;
@@ -237,4 +237,4 @@ TEST_F(NodeMonitorTest, ANodeIsMissingFromTheFirstLook) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

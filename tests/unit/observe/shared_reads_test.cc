@@ -10,7 +10,7 @@
 
 #include "tests/support/manual_loop.h"
 
-namespace holdfast::controller {
+namespace holdfast::observe {
 namespace {
 
 using std::chrono::milliseconds;
@@ -109,4 +109,4 @@ TEST_F(SharedReadsTest, AFailureIsEverybodys) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::observe

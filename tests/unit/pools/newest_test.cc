@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 struct Thing {
@@ -60,4 +60,4 @@ TEST_F(NewestTest, AnObjectThatIsGoneMayComeBackWithAnyVersion) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

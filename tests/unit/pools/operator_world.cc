@@ -15,7 +15,7 @@
 #include "tests/support/decode_body.h"
 #include "tests/support/no_credentials.h"
 
-namespace holdfast::controller::testing {
+namespace holdfast::pools::testing {
 namespace {
 
 using simulation::ApiAnswer;
@@ -132,7 +132,7 @@ class OperatorWorld::Transport : public http::Transport {
   std::map<http::CallId, std::shared_ptr<Stream>> streams_;
 };
 
-struct OperatorWorld::Process : Telemetry, EventSink, notify::Poster {
+struct OperatorWorld::Process : jobs::Telemetry, events::EventSink, notify::Poster {
   Process(OperatorWorld& world, int life)
       : operator_world(world),
         transport(world),
@@ -157,8 +157,8 @@ struct OperatorWorld::Process : Telemetry, EventSink, notify::Poster {
   void fenced_outcome(const std::string&) override {}
   void admitted(const std::string&, const std::string&, Duration) override {}
   void shard_moved(const std::string&) override {}
-  void record(const ObjectReference& regarding, bool, const std::string& reason, const std::string&,
-              const std::string&) override {
+  void record(const events::ObjectReference& regarding, bool, const std::string& reason,
+              const std::string&, const std::string&) override {
     operator_world.events.push_back(regarding.kind + " " + reason);
   }
   void post(const notify::Target&, notify::Message, Done) override { FAIL() << "nobody is told"; }
@@ -306,4 +306,4 @@ Work OperatorWorld::work(const std::string& pod_uid) const {
   return work.ok() ? *work : Work();
 }
 
-}  // namespace holdfast::controller::testing
+}  // namespace holdfast::pools::testing

@@ -19,7 +19,7 @@
 #include "tests/simulation/api_server.h"
 #include "tests/support/manual_loop.h"
 
-namespace holdfast::controller::testing {
+namespace holdfast::pools::testing {
 
 inline constexpr const char* kPools = "/apis/holdfast.dev/v1alpha1/namespaces/default/workerpools";
 inline constexpr const char* kJobs = "/apis/holdfast.dev/v1alpha1/namespaces/default/durablejobs";
@@ -87,4 +87,4 @@ class OperatorWorld {
   std::unique_ptr<Process> process_;
 };
 
-}  // namespace holdfast::controller::testing
+}  // namespace holdfast::pools::testing

@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using reconciler::Phase;
@@ -18,8 +18,8 @@ using ::testing::UnorderedElementsAre;
 
 const SteadyTime kStart(seconds(100));
 
-CachedJob job(const std::string& uid, std::uint64_t version = 1) {
-  CachedJob job;
+codecs::CachedJob job(const std::string& uid, std::uint64_t version = 1) {
+  codecs::CachedJob job;
   job.namespace_ = job.job.namespace_ = "media";
   job.name = job.job.name = "job-" + uid;
   job.uid = job.job.uid = uid;
@@ -31,9 +31,9 @@ CachedJob job(const std::string& uid, std::uint64_t version = 1) {
 }
 
 // Its only run has this attempt on the worker.
-CachedJob placed(const std::string& uid, const std::string& worker, std::uint64_t version = 2,
-                 bool open = true) {
-  CachedJob one = job(uid, version);
+codecs::CachedJob placed(const std::string& uid, const std::string& worker,
+                         std::uint64_t version = 2, bool open = true) {
+  codecs::CachedJob one = job(uid, version);
   one.job.status.phase = Phase::kRunning;
   one.job.status.attempt = 1;
   reconciler::Run run;
@@ -63,7 +63,7 @@ class PoolBookTest : public ::testing::Test {
     }
     book_.put_worker({"pod-" + uid, uid, seconds(30)}, slots, takes, work, report);
   }
-  std::vector<std::string> offers(const CachedJob& job) {
+  std::vector<std::string> offers(const codecs::CachedJob& job) {
     std::vector<std::string> uids;
     for (const auto& offer : book_.offer(job, now_).offers) uids.push_back(offer.uid);
     return uids;
@@ -168,7 +168,7 @@ TEST_F(PoolBookTest, AnAttemptThatEndsMovesToTheClosedPlaces) {
   EXPECT_EQ(book_.workers().of("w").closed.count(id("a")), 1U);
   EXPECT_EQ(book_.workers().of("w").job_at(id("a")), "job-a");
   EXPECT_EQ(book_.workers().of("w").attempts(), 0);
-  CachedJob next = placed("a", "x", 4);
+  codecs::CachedJob next = placed("a", "x", 4);
   next.job.status.runs[0].attempt = 2;
   EXPECT_THAT(book_.put(next, now_), ElementsAre("w", "x"));
   EXPECT_FALSE(book_.workers().of("w").is_named());
@@ -176,7 +176,7 @@ TEST_F(PoolBookTest, AnAttemptThatEndsMovesToTheClosedPlaces) {
 
 TEST_F(PoolBookTest, AMessageReachesAllRunsAndKeepsTheirTime) {
   worker("w", 4);
-  CachedJob many = placed("a", "w");
+  codecs::CachedJob many = placed("a", "w");
   many.job.status.attempt = 3;
   for (std::int64_t index = 1; index < 3; ++index) {
     many.job.status.runs.push_back(many.job.status.runs[0]);
@@ -226,8 +226,8 @@ TEST_F(PoolBookTest, AJobGetsSlotsOnlyAtItsTurn) {
 }
 
 // Its run waits for a worker of its own.
-CachedJob alone(const std::string& uid, std::uint64_t version = 3) {
-  CachedJob one = placed(uid, "gone", version, /*open=*/false);
+codecs::CachedJob alone(const std::string& uid, std::uint64_t version = 3) {
+  codecs::CachedJob one = placed(uid, "gone", version, /*open=*/false);
   one.job.status.runs[0].alone = true;
   return one;
 }
@@ -245,7 +245,7 @@ TEST_F(PoolBookTest, ARunThatNeedsAWorkerOfItsOwnGetsOneThatIsEmptyAndHasItAlone
   const auto view = book_.offer(alone("a"), now_);
   ASSERT_EQ(view.empty.size(), 1u);
   EXPECT_EQ(view.empty[0].uid, "v");
-  CachedJob next = alone("a", 4);
+  codecs::CachedJob next = alone("a", 4);
   next.job.status.attempt = 2;
   next.job.status.runs[0].attempt = 2;
   next.job.status.runs[0].worker_uid = "v";
@@ -292,7 +292,7 @@ TEST_F(PoolBookTest, ATenthOfTheWorkersIsKeptFreeTheEmptiestFirst) {
 TEST_F(PoolBookTest, ARunThatIsAloneIsPartOfTheTenth) {
   worker("v", 2);
   worker("w", 2);
-  CachedJob there = alone("a");
+  codecs::CachedJob there = alone("a");
   there.job.status.runs[0].worker_uid = "v";
   there.job.status.runs[0].next_attempt_time.reset();
   book_.put(there, now_);
@@ -304,22 +304,22 @@ TEST_F(PoolBookTest, ARunThatIsAloneIsPartOfTheTenth) {
 
 TEST_F(PoolBookTest, TheRunsOfOneJobSpreadAndJobsWithAKeyDoNot) {
   for (const char* const uid : {"u", "v", "w", "x"}) worker(uid, 4);
-  CachedJob many = job("a");
+  codecs::CachedJob many = job("a");
   many.job.spec.completions = 100;
   many.job.spec.parallelism = 8;
   const auto got = offers(many);
   EXPECT_EQ(got.size(), 8u);
   EXPECT_GE(std::set<std::string>(got.begin(), got.end()).size(), 3u);
-  CachedJob one = job("b");
+  codecs::CachedJob one = job("b");
   one.job.spec.pool->key = "customer-7";
-  CachedJob other = job("c");
+  codecs::CachedJob other = job("c");
   other.job.spec.pool->key = "customer-7";
   EXPECT_EQ(offers(one), offers(other));
 }
 
 TEST_F(PoolBookTest, NoLookTakesMoreThanSixtyFourSlots) {
   for (int n = 0; n < 10; ++n) worker("w" + std::to_string(n), 16);
-  CachedJob many = job("a");
+  codecs::CachedJob many = job("a");
   many.job.spec.completions = 1000;
   many.job.spec.parallelism = 1000;
   book_.ask(many, 1000, 0, now_);
@@ -355,7 +355,7 @@ TEST_F(PoolBookTest, TheRecordsOfAWorkerSayForHowLongItMayRun) {
   book_.put(placed("a", "w"), now_);
   EXPECT_EQ(book_.workers().of("w").lease_duration(), seconds(3600))
       << "an older operator has not recorded it";
-  CachedJob one = placed("b", "w");
+  codecs::CachedJob one = placed("b", "w");
   one.job.status.runs[0].worker_lease_duration = seconds(30);
   book_.put(one, now_);
   EXPECT_EQ(book_.workers().of("w").lease_duration(), seconds(30)) << "one record is enough";
@@ -374,7 +374,7 @@ TEST_F(PoolBookTest, ItsPartsAgreeAfterEachOfManyChanges) {
     now_ += seconds(below(3));
     const std::string of_job = name("abcde");
     const std::string at = name("vwxyz");
-    CachedJob one = placed(of_job, at, ++version, /*open=*/below(2) > 0);
+    codecs::CachedJob one = placed(of_job, at, ++version, /*open=*/below(2) > 0);
     one.job.status.runs[0].alone = below(4) == 0;
     switch (below(9)) {
       case 0:
@@ -423,4 +423,4 @@ TEST_F(PoolBookTest, PlacesOfWorkersWithoutLeasesAreMissing) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

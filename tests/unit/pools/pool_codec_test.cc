@@ -7,7 +7,7 @@
 #include "operator/pools/worker_pod.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using std::chrono::seconds;
@@ -131,7 +131,8 @@ TEST(PoolCodec, TheWriteIsACompareAndSwapThatKeepsOthersMetadata) {
 
 TEST(PoolCodec, LongTextsAreNotKeptInMemory) {
   Json json = pool_json();
-  json["spec"]["template"]["metadata"]["annotations"]["long"] = std::string(kMaxCachedTexts, 'x');
+  json["spec"]["template"]["metadata"]["annotations"]["long"] =
+      std::string(codecs::kMaxCachedTexts, 'x');
   const CachedPool pool = decoded(json);
   EXPECT_FALSE(pool.pod_template);
   EXPECT_FALSE(pool.texts);
@@ -150,4 +151,4 @@ TEST(PoolCodec, AStatusThatTheSchemaDoesNotKnowBreaksNothing) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -9,7 +9,7 @@
 
 #include "tests/unit/pools/operator_world.h"
 
-namespace holdfast::controller::testing {
+namespace holdfast::pools::testing {
 namespace {
 
 using simulation::ApiAnswer;
@@ -656,4 +656,4 @@ TEST_F(PoolControllerTest, AJobKeepsItsPermitUntilItsSlotIsEmpty) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller::testing
+}  // namespace holdfast::pools::testing

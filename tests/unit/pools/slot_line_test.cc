@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using std::chrono::seconds;
@@ -90,4 +90,4 @@ TEST_F(SlotLineTest, ItRemembersSinceWhenAJobWaits) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using reconciler::PodIs;
@@ -196,4 +196,4 @@ TEST_F(RecordSaysTest, NothingRunsOfAJobThatIsOverOrGoes) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -7,7 +7,7 @@
 #include "reconciler/pool/worker.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using reconciler::WorkerIs;
@@ -200,4 +200,4 @@ TEST(WorkerLeases, WordsThatNobodyUnderstandsAreAnErrorAndStay) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -8,7 +8,7 @@
 #include "operator/injection/agent_container.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using ::testing::ElementsAre;
@@ -92,7 +92,7 @@ TEST(WorkerPod, TheAgentHasItsSettings) {
   EXPECT_EQ(variable_of(made(given), "HOLDFAST_SLOTS"), "4") << "ours, not the template's";
   EXPECT_EQ(variable_of(made(given), "HOLDFAST_POD_GRACE_SECONDS"), "30");
   EXPECT_EQ(variable_of(made(given), "HOLDFAST_SLOTS_FOLDER"),
-            std::string(kAgentFolder) + "/slots");
+            std::string(injection::kAgentFolder) + "/slots");
   EXPECT_EQ(variable_of(made(given), "HOLDFAST_TERMINATION_LOG"), "(none)");
   EXPECT_EQ(variable_of(made(given), "A"), "a");
   given["spec"]["terminationGracePeriodSeconds"] = 120;
@@ -279,4 +279,4 @@ TEST(WorkerPod, AnAgentWhoseLeaseDurationIsUnknownMayHaveTheLongest) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

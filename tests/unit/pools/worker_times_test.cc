@@ -5,7 +5,7 @@
 
 #include "tests/support/manual_loop.h"
 
-namespace holdfast::controller {
+namespace holdfast::pools {
 namespace {
 
 using std::chrono::seconds;
@@ -16,7 +16,7 @@ class WorkerTimesTest : public ::testing::Test {
  protected:
   WorkerTimesTest() {
     const auto all = [](const std::string&, Duration) {
-      return WindowKeeper::Wanted{{0}, std::chrono::minutes(1)};
+      return observe::WindowKeeper::Wanted{{0}, std::chrono::minutes(1)};
     };
     // ManualLoop's clock stands: pass() moves now_ alone.
     times_.keep_windows(windows_, [this] { return now_; }, {all, all, all, all});
@@ -41,7 +41,7 @@ class WorkerTimesTest : public ::testing::Test {
   }
   // What this process has recorded is all that the next one has.
   void next_life() {
-    const std::string text = record();
+    const std::string text = jobs::record();
     times_ = WorkerTimes();
     pass(seconds(0));
     windows_.carry(text);
@@ -56,7 +56,7 @@ class WorkerTimesTest : public ::testing::Test {
   }
 
   test::ManualLoop loop_;
-  WindowKeeper windows_{loop_, Log()};
+  observe::WindowKeeper windows_{loop_, Log()};
   WorkerTimes times_;
   CachedWorkerLease work_;
   std::int64_t echoed_ = 0;
@@ -114,7 +114,7 @@ TEST_F(WorkerTimesTest, AnEchoLagsUntilItIsThere) {
 TEST_F(WorkerTimesTest, ASilenceIsOnRecordAndGoesOnAfterAFirstLook) {
   see(7);
   pass(seconds(20));
-  EXPECT_EQ(record(), R"({"worker/media/w":["7",20]})");
+  EXPECT_EQ(jobs::record(), R"({"worker/media/w":["7",20]})");
   next_life();
   see(7);
   pass(seconds(10));
@@ -135,7 +135,7 @@ TEST_F(WorkerTimesTest, ARenewalBetweenTwoLivesEndsTheSilence) {
 TEST_F(WorkerTimesTest, TheTimeSinceARevocationIsOnRecord) {
   see(2, kRevokedHolder);
   pass(seconds(20));
-  EXPECT_EQ(record(), R"({"revoked/media/w":["2",20]})");
+  EXPECT_EQ(jobs::record(), R"({"revoked/media/w":["2",20]})");
   next_life();
   see(2, kRevokedHolder);
   pass(seconds(3));
@@ -148,7 +148,7 @@ TEST_F(WorkerTimesTest, ALagGoesOnWhileItsVersionIsNotEchoed) {
   see(1);
   pass(seconds(16));
   see(2);
-  EXPECT_EQ(record(), R"({"echo/media/w":["6",16]})");
+  EXPECT_EQ(jobs::record(), R"({"echo/media/w":["6",16]})");
   next_life();
   work_.work.seq = 9;
   see(3);
@@ -175,7 +175,7 @@ TEST_F(WorkerTimesTest, ALagIsTakenOverByOneWhoHasSeenTheWorkerAlready) {
 TEST_F(WorkerTimesTest, HowLongALeaseIsMissingIsOnRecord) {
   times_.missing_for("media/uid", now_);
   pass(seconds(16));
-  EXPECT_EQ(record(), R"({"lease/media/uid":["0",16]})");
+  EXPECT_EQ(jobs::record(), R"({"lease/media/uid":["0",16]})");
   next_life();
   EXPECT_EQ(times_.missing_for("media/uid", now_), seconds(16));
   pass(seconds(2));
@@ -199,4 +199,4 @@ TEST_F(WorkerTimesTest, AWorkerIsMissingSinceTheFirstLook) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::pools

@@ -5,7 +5,7 @@
 
 #include "reconciler/refusals.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 namespace {
 
 using reconciler::kCreationLimit;
@@ -24,7 +24,7 @@ struct ComingPodsTest : ::testing::Test {
     job.job.status.history = {end};
   }
 
-  CachedJob job;
+  codecs::CachedJob job;
   const Time now = Time{} + seconds(1000);
   const SteadyTime steady = SteadyTime{} + seconds(50);
   ComingPods coming;
@@ -81,4 +81,4 @@ TEST_F(ComingPodsTest, AJobThatIsForgottenIsNotTold) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

@@ -5,7 +5,7 @@
 
 #include "tests/unit/reconciler/rng.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 namespace {
 
 using reconciler::Phase;
@@ -13,8 +13,8 @@ using std::chrono::seconds;
 
 const Time kNow = Time(seconds(1'800'000'000));
 
-CachedJob job_in(Phase phase, std::int64_t attempt = 0, const std::string& uid = "u-1") {
-  CachedJob job;
+codecs::CachedJob job_in(Phase phase, std::int64_t attempt = 0, const std::string& uid = "u-1") {
+  codecs::CachedJob job;
   job.namespace_ = job.job.namespace_ = "media";
   job.name = job.job.name = "job-" + uid;
   job.uid = job.job.uid = uid;
@@ -25,8 +25,8 @@ CachedJob job_in(Phase phase, std::int64_t attempt = 0, const std::string& uid =
   return job;
 }
 
-CachedJob told(Phase phase = Phase::kPending, std::int64_t attempt = 0) {
-  CachedJob job = job_in(phase, attempt);
+codecs::CachedJob told(Phase phase = Phase::kPending, std::int64_t attempt = 0) {
+  codecs::CachedJob job = job_in(phase, attempt);
   job.job.status.waiting =
       reconciler::Waiting{reconciler::Reason::kQueued, "m", "n", std::nullopt, kNow - seconds(60)};
   return job;
@@ -66,12 +66,12 @@ TEST(QueueBook, AJobWaitsIfItAskedOrSaysSoInItsStatus) {
 }
 
 TEST(QueueBook, AJobThatMayNotStartDoesNotWait) {
-  for (const auto change : {+[](CachedJob& job) { job.job.spec.suspend = true; },
-                            +[](CachedJob& job) { job.job.spec.cancel = true; },
-                            +[](CachedJob& job) { job.job.spec.parallelism = 0; },
-                            +[](CachedJob& job) { job.job.deleting = true; }}) {
+  for (const auto change : {+[](codecs::CachedJob& job) { job.job.spec.suspend = true; },
+                            +[](codecs::CachedJob& job) { job.job.spec.cancel = true; },
+                            +[](codecs::CachedJob& job) { job.job.spec.parallelism = 0; },
+                            +[](codecs::CachedJob& job) { job.job.deleting = true; }}) {
     QueueBook book;
-    CachedJob job = told();
+    codecs::CachedJob job = told();
     change(job);
     book.put(job, OldPods::kNone, kNow);
     EXPECT_EQ(book.line.waiting(), 0);
@@ -81,7 +81,7 @@ TEST(QueueBook, AJobThatMayNotStartDoesNotWait) {
 TEST(QueueBook, PermitsAreCountedFromRecordedPhases) {
   const auto used = [](Phase phase, bool strict, bool has_pod) {
     QueueBook book;
-    CachedJob job = job_in(phase, 1);
+    codecs::CachedJob job = job_in(phase, 1);
     if (strict) job.job.spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
     book.put(job, has_pod ? OldPods::kThere : OldPods::kNone, kNow);
     return book.line.used();
@@ -89,9 +89,10 @@ TEST(QueueBook, PermitsAreCountedFromRecordedPhases) {
   EXPECT_EQ(used(Phase::kRunning, false, false), 1);
   EXPECT_EQ(used(Phase::kCancelling, false, false), 1);
   for (const Phase phase : {Phase::kPending, Phase::kBackoff, Phase::kSuspended}) {
-    EXPECT_EQ(used(phase, false, true), 0) << to_string(phase);
-    EXPECT_EQ(used(phase, true, true), 1) << "podReplacementPolicy Failed: " << to_string(phase);
-    EXPECT_EQ(used(phase, true, false), 0) << to_string(phase);
+    EXPECT_EQ(used(phase, false, true), 0) << membership::to_string(phase);
+    EXPECT_EQ(used(phase, true, true), 1)
+        << "podReplacementPolicy Failed: " << membership::to_string(phase);
+    EXPECT_EQ(used(phase, true, false), 0) << membership::to_string(phase);
   }
   for (const Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kCancelled}) {
     EXPECT_EQ(used(phase, true, true), 0) << "a job that has ended never holds one";
@@ -103,24 +104,24 @@ TEST(QueueBook, ADeletedJobHoldsNoPermitWhoeverHoldsTheJob) {
   for (const Phase phase : {Phase::kRunning, Phase::kCancelling, Phase::kBackoff}) {
     for (const OldPods pods : {OldPods::kNone, OldPods::kThere, OldPods::kUnknown}) {
       QueueBook book;
-      CachedJob job = job_in(phase, 1);
+      codecs::CachedJob job = job_in(phase, 1);
       job.job.spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
       book.put(job, OldPods::kThere, kNow);
       ASSERT_EQ(book.line.used(), 1);
       job.job.deleting = true;
       book.put(job, pods, kNow);
-      EXPECT_EQ(book.line.used(), 0) << to_string(phase);
+      EXPECT_EQ(book.line.used(), 0) << membership::to_string(phase);
       EXPECT_FALSE(book.counts_pods());
       QueueBook of_another_replica;
       of_another_replica.put(job, pods, kNow);
-      EXPECT_EQ(of_another_replica.line.used(), 0) << to_string(phase);
+      EXPECT_EQ(of_another_replica.line.used(), 0) << membership::to_string(phase);
     }
   }
 }
 
 TEST(QueueBook, AJobThatIsDeletedBeforeItStartsGivesItsAdmissionBack) {
   QueueBook book;
-  CachedJob job = told();
+  codecs::CachedJob job = told();
   book.put(job, OldPods::kNone, kNow);
   book.line.admit("u-1");
   ASSERT_EQ(book.line.used(), 1);
@@ -132,7 +133,7 @@ TEST(QueueBook, AJobThatIsDeletedBeforeItStartsGivesItsAdmissionBack) {
 
 TEST(QueueBook, APodThatAnOldCacheMayNotShowKeepsThePermit) {
   QueueBook book;
-  CachedJob job = told(Phase::kBackoff, 1);
+  codecs::CachedJob job = told(Phase::kBackoff, 1);
   job.job.spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
   book.put(job, OldPods::kUnknown, kNow);
   EXPECT_EQ(book.line.used(), 1);
@@ -224,10 +225,10 @@ TEST(QueueBook, ToldOfALagOnlyWhileAJobCouldStart) {
   EXPECT_EQ(book.lag(SteadyTime(seconds(9))), seconds(0)) << "no queue, no lag";
 }
 
-CachedJob any_job(reconciler::testing::Rng& rng, const std::string& uid) {
+codecs::CachedJob any_job(reconciler::testing::Rng& rng, const std::string& uid) {
   const Phase phases[] = {Phase::kPending, Phase::kRunning, Phase::kBackoff, Phase::kFailed};
   const Phase phase = phases[rng.below(4)];
-  CachedJob job = job_in(phase, rng.below(3), uid);
+  codecs::CachedJob job = job_in(phase, rng.below(3), uid);
   if (phase != Phase::kRunning && rng.percent(50))
     job.job.status.waiting = told().job.status.waiting;
   if (rng.percent(50)) job.job.spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
@@ -244,7 +245,7 @@ TEST(QueueBook, WhatIsKeptTwiceAgreesAfterAnySteps) {
     const OldPods pods[] = {OldPods::kNone, OldPods::kThere, OldPods::kUnknown};
     for (int step = 0; step < 200; ++step) {
       const std::string uid = "u-" + std::to_string(rng.below(8));
-      const CachedJob job = any_job(rng, uid);
+      const codecs::CachedJob job = any_job(rng, uid);
       reconciler::QueueStatus status;
       status.admitting = {{uid, rng.below(3)}, {"u-1", rng.below(3)}};
       switch (rng.below(9)) {
@@ -281,4 +282,4 @@ TEST(QueueBook, WhatIsKeptTwiceAgreesAfterAnySteps) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

@@ -6,7 +6,7 @@
 #include "operator/codecs/job_codec.h"
 #include "tests/support/json_document.h"
 
-namespace holdfast::controller {
+namespace holdfast::queues {
 namespace {
 
 using std::chrono::seconds;
@@ -73,7 +73,7 @@ TEST(QueueCodec, TheWriteIsACompareAndSwapThatKeepsOthersMetadata) {
 
 TEST(QueueCodec, LongMetadataIsNotKeptInMemory) {
   Json json = queue_json();
-  json["metadata"]["annotations"]["long"] = std::string(kMaxCachedTexts, 'x');
+  json["metadata"]["annotations"]["long"] = std::string(codecs::kMaxCachedTexts, 'x');
   EXPECT_FALSE(decoded(json).texts);
 }
 
@@ -94,14 +94,14 @@ Json job_json() {
              "template": {"spec": {"containers": [{"name": "c", "image": "a"}]}}}})json");
 }
 
-CachedJob job(const Json& json) {
-  const kube::ObjectPtr object = decode_job(document(json));
+codecs::CachedJob job(const Json& json) {
+  const kube::ObjectPtr object = codecs::decode_job(document(json));
   EXPECT_TRUE(object);
-  return static_cast<const CachedJob&>(*object);
+  return static_cast<const codecs::CachedJob&>(*object);
 }
 
 TEST(QueueCodec, AJobNamesItsQueue) {
-  const CachedJob cached = job(job_json());
+  const codecs::CachedJob cached = job(job_json());
   ASSERT_TRUE(cached.job.queue);
   EXPECT_EQ(cached.job.queue->name, "encode");
   EXPECT_EQ(cached.job.queue->priority, -3);
@@ -123,4 +123,4 @@ TEST(QueueCodec, OnlyAJobThatSaysThatItWaitsKeepsNoTemplate) {
 }
 
 }  // namespace
-}  // namespace holdfast::controller
+}  // namespace holdfast::queues

@@ -11,7 +11,7 @@
 namespace holdfast::runtime {
 namespace {
 
-class SilentTelemetry : public controller::Telemetry {
+class SilentTelemetry : public jobs::Telemetry {
  public:
   void attempt_ended(const std::string&, const std::string&) override {}
   void stage_ended(const std::string&, std::optional<Duration>) override {}
@@ -21,9 +21,9 @@ class SilentTelemetry : public controller::Telemetry {
   void shard_moved(const std::string&) override {}
 };
 
-class SilentEvents : public controller::EventSink {
+class SilentEvents : public events::EventSink {
  public:
-  void record(const controller::ObjectReference&, bool, const std::string&, const std::string&,
+  void record(const events::ObjectReference&, bool, const std::string&, const std::string&,
               const std::string&) override {}
 };
 

@@ -174,8 +174,8 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
           },
       .ownership =
           [] {
-            controller::OwnershipReport report;
-            report.state = controller::MembershipState::kActing;
+            membership::OwnershipReport report;
+            report.state = membership::MembershipState::kActing;
             report.renewal_age = milliseconds(500);
             report.members = {{"a", true, {}}, {"b", true, {}}, {"dead", false, {}}};
             report.shards = {{"a", "a", true, ""},
@@ -217,7 +217,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
 }
 
 TEST_F(MetricsTest, AQueueHasItsSeriesAsLongAsItIsThere) {
-  std::vector<controller::QueueCount> queues = {
+  std::vector<queues::QueueCount> queues = {
       {"team", "encode", 3, 5, seconds(90), milliseconds(500)}};
   Metrics::Sources sources;
   sources.queues = [&] { return queues; };
@@ -236,7 +236,7 @@ TEST_F(MetricsTest, AQueueHasItsSeriesAsLongAsItIsThere) {
 }
 
 TEST_F(MetricsTest, APoolHasItsSeriesAsLongAsThisReplicaWorksOnIt) {
-  controller::PoolCount count;
+  pools::PoolCount count;
   count.namespace_ = "team";
   count.name = "thumbnails";
   count.workers = {{"busy", 2}, {"draining", 1}};
@@ -244,7 +244,7 @@ TEST_F(MetricsTest, APoolHasItsSeriesAsLongAsThisReplicaWorksOnIt) {
   count.busy_slots = 5;
   count.waiting = 7;
   count.lag = milliseconds(20);
-  std::vector<controller::PoolCount> pools = {count};
+  std::vector<pools::PoolCount> pools = {count};
   Metrics::Sources sources;
   sources.pools = [&] { return pools; };
   metrics_.set_sources(std::move(sources));
@@ -268,7 +268,7 @@ TEST_F(MetricsTest, APoolHasItsSeriesAsLongAsThisReplicaWorksOnIt) {
 
 // A tenant may make any number of queues.
 TEST_F(MetricsTest, TheQueuesBeyondAHundredOfANamespaceShareASeries) {
-  std::vector<controller::QueueCount> queues;
+  std::vector<queues::QueueCount> queues;
   for (int i = 0; i < 103; ++i) {
     queues.push_back({"team", "q" + std::to_string(i), 2, 1, seconds(i), seconds(0)});
   }
@@ -301,7 +301,7 @@ TEST_F(MetricsTest, TargetsThatTheConfigurationDoesNotHaveShareASeries) {
 }
 
 TEST_F(MetricsTest, AQueueThatComesTakesThePlaceOfOneThatHasGone) {
-  std::vector<controller::QueueCount> queues;
+  std::vector<queues::QueueCount> queues;
   for (int i = 0; i < 101; ++i) {
     queues.push_back({"team", "q" + std::to_string(i), 1, 1, seconds(i), seconds(0)});
   }
