@@ -158,10 +158,10 @@ std::string key_of(std::string_view list, const Json& entry) {
 
 // What the codec takes a word for.
 std::string stand_in(std::string_view field, const JsonView& object) {
-  if (field == "outcome") return membership::to_string(api::kUnknownOutcome);
+  if (field == "outcome") return to_string(api::kUnknownOutcome);
   if (field == "phase" && at(object, "name").is_string())
-    return membership::to_string(api::known_stage_phase(object));
-  if (field == "phase") return membership::to_string(api::known_phase(object));
+    return to_string(api::known_stage_phase(object));
+  if (field == "phase") return to_string(api::known_phase(object));
   return "False";  // the status of a condition
 }
 

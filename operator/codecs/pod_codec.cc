@@ -122,7 +122,7 @@ void decode_containers(const JsonView& json, PodView& pod) {
     for (ContainerView& view : pod.containers) view.sidecar = view.sidecar || view.name == name;
   }
   const JsonView spec = at(json, "spec");
-  const std::string worker = pools::worker_name(at(spec, "containers"));
+  const std::string worker = worker_name(at(spec, "containers"));
   for (const JsonView container : at(status, "containerStatuses")) {
     pod.containers.push_back(decode_container(container, false, pod.has_finalizer));
     pod.containers.back().worker = pod.containers.back().name == worker;

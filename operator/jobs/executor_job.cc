@@ -74,10 +74,9 @@ void JobWriter::report(const reconciler::WriteStatus& write, const WriteSetting&
   const reconciler::Status& before = job.status;
   const reconciler::Status& after = write.status;
   if (before.phase != after.phase || before.attempt != after.attempt) {
-    Log::Fields fields = {{"from", membership::to_string(before.phase)},
-                          {"to", membership::to_string(after.phase)}};
+    Log::Fields fields = {{"from", to_string(before.phase)}, {"to", to_string(after.phase)}};
     if (!write.ended.empty() && write.ended.back().outcome) {
-      fields.emplace_back("outcome", membership::to_string(*write.ended.back().outcome));
+      fields.emplace_back("outcome", to_string(*write.ended.back().outcome));
       fields.emplace_back("reason", after.history.back().reason.text());
     }
     if (after.attempt != before.attempt) {
@@ -91,14 +90,14 @@ void JobWriter::report(const reconciler::WriteStatus& write, const WriteSetting&
     telemetry_.job_started(job.namespace_, *after.start_time - job.created);
   }
   if (is_terminal(after.phase) && !is_terminal(before.phase)) {
-    telemetry_.job_ended(job.namespace_, membership::to_string(after.phase),
+    telemetry_.job_ended(job.namespace_, to_string(after.phase),
                          has_begun && after.completion_time
                              ? std::optional<Duration>(*after.completion_time - *after.start_time)
                              : std::nullopt);
   }
   for (const reconciler::StageEnded& ended : write.stages_ended) {
     const reconciler::StageStatus& stage = after.stages[ended.place];
-    telemetry_.stage_ended(membership::to_string(ended.phase),
+    telemetry_.stage_ended(to_string(ended.phase),
                            stage.start_time && stage.completion_time
                                ? std::optional<Duration>(*stage.completion_time - *stage.start_time)
                                : std::nullopt);
@@ -110,8 +109,7 @@ void JobWriter::report(const reconciler::WriteStatus& write, const WriteSetting&
 void JobWriter::report_end(const reconciler::Ended& ended, const reconciler::Status& after,
                            const WriteSetting& setting) {
   const reconciler::Job& job = setting.job.job;
-  if (ended.outcome)
-    telemetry_.attempt_ended(job.namespace_, membership::to_string(*ended.outcome));
+  if (ended.outcome) telemetry_.attempt_ended(job.namespace_, to_string(*ended.outcome));
   if (ended.orphan_class == reconciler::OrphanClass::kNone) return;
   // The recovery ends with the next attempt's pod, if that attempt is recorded by this write.
   const auto run = std::find_if(after.runs.begin(), after.runs.end(),

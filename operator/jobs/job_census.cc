@@ -47,7 +47,7 @@ std::map<std::string, JobCensus::Phases> JobCensus::by_namespace(const Held& hel
     if (!held(shard)) continue;
     for (const auto& [namespace_, phases] : all.namespaces) {
       Phases& sum = namespaces[namespace_];
-      for (const auto& [phase, count] : phases) sum[membership::to_string(phase)] += count;
+      for (const auto& [phase, count] : phases) sum[to_string(phase)] += count;
     }
   }
   return namespaces;

@@ -98,13 +98,13 @@ void JobTriggers::look_for_fenced(const codecs::CachedPod& pod, const codecs::Jo
   if (!job || !deps_.caches.holds_shard_of(*job)) return;
   const reconciler::Run* const run = job->job.status.run_of_pod(pod.name);
   if (run && run->open()) return;
-  deps_.telemetry.fenced_outcome(membership::to_string(pod.pod.phase));
+  deps_.telemetry.fenced_outcome(to_string(pod.pod.phase));
   deps_.log.info("a fenced pod ended; its outcome does not count",
                  {{"job", job->key()},
                   {"uid", job->uid},
                   {"attempt", std::to_string(pod.pod.attempt)},
                   {"pod", pod.name},
-                  {"phase", membership::to_string(pod.pod.phase)}});
+                  {"phase", to_string(pod.pod.phase)}});
 }
 
 // A reconcile may still wait for the answer to its creation. Whatever the answer says, an attempt

@@ -58,7 +58,7 @@ Task<Status> LaneRequests::perform(const lane::BatchJob& job, const lane::Decisi
     if (!done) co_return done.error();
     if (memory->created.empty()) co_return Unit{};
   }
-  for (const lane::Event& event : decision.events) jobs::record(job, event);
+  for (const lane::Event& event : decision.events) record(job, event);
   co_return patched;
 }
 
@@ -131,9 +131,9 @@ Task<Status> LaneRequests::patch(const lane::BatchJob& job, const lane::Patch& p
     }
   }
   if (refused.fields.empty()) co_return Unit{};
-  jobs::record(job, lane::Event{true, "ChangeRefused",
-                                "DurableJob " + patch.name +
-                                    " keeps its old values: " + lane::text_of(refused.fields)});
+  record(job, lane::Event{true, "ChangeRefused",
+                          "DurableJob " + patch.name +
+                              " keeps its old values: " + lane::text_of(refused.fields)});
   memory->refused = std::move(refused);
   look_again(job);
   co_return Unit{};
@@ -159,9 +159,9 @@ Task<Status> LaneRequests::create(const lane::BatchJob& job, const lane::Creatio
     co_return Unit{};
   }
   if (is_refusal(error)) {
-    jobs::record(job, lane::Event{true, "DurableJobRefused",
-                                  "DurableJob " + creation.name +
-                                      " could not be created: " + error.message});
+    record(job,
+           lane::Event{true, "DurableJobRefused",
+                       "DurableJob " + creation.name + " could not be created: " + error.message});
   }
   if (error.code != ErrorCode::kAlreadyExists) co_return error;
   auto get = deps_.client.get(durable_path(job.namespace_, creation.name));

@@ -12,7 +12,7 @@ kube::Kind heartbeat_kind() {
   kind.group_path = kube::kLeaseGroupPath;
   kind.plural = kube::kLeasePlural;
   kind.label_selector = reconciler::kJobUidLabel;
-  kind.decode = decode_heartbeat;
+  kind.decode = codecs::decode_heartbeat;
   return kind;
 }
 

@@ -46,7 +46,7 @@ NodeMonitor::NodeMonitor(Dependencies dependencies)
       nodes_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
              node_kind(), {}),
       leases_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
-              membership::lease_kind(), {kNodeLeaseNamespace}),
+              lease_kind(), {kNodeLeaseNamespace}),
       reads_(dependencies.loop,
              [this](std::string node, SteadyTime by) { return read(std::move(node), by); }),
       pod_clocks_(dependencies.namespaces),

@@ -200,7 +200,7 @@ Task<Result<std::string>> PoolReconciler::template_of(PoolPtr cached) {
   if (string_at(holdfast::at(*answer, "metadata"), "uid") != cached->uid) {
     co_return make_error(ErrorCode::kConflict, "the pool has changed since it was cached");
   }
-  co_return template_of(*answer);
+  co_return pools::template_of(*answer);
 }
 
 std::vector<std::string> PoolReconciler::free_names(const CachedPool& cached, const Pool& pool,

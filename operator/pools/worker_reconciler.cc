@@ -317,7 +317,7 @@ std::optional<Work> WorkerReconciler::next_work_of(const Worker& worker, bool& l
   };
   std::optional<Work> next =
       next_work(work, worker.lease->report, placed, [&](const AttemptId& id) {
-        const reconciler::RecordSays says = jobs::record(worker, id, name_of(id));
+        const reconciler::RecordSays says = record(worker, id, name_of(id));
         if (says == reconciler::RecordSays::kUnknown) looks_again = true;
         return says;
       });

@@ -67,7 +67,7 @@ std::vector<reconciler::Placed> WorkerSlots::open_places() const {
 }
 
 std::string WorkerSlots::job_at(const AttemptId& id) const {
-  for (const jobs::Places* const places : {&open, &closed}) {
+  for (const Places* const places : {&open, &closed}) {
     const auto found = places->find(id);
     if (found != places->end()) return found->second.job_name;
   }

@@ -51,8 +51,8 @@ struct WorkerSlots {
 
   // The records of jobs. An attempt is open, or its end is on record: a run in back-off names its
   // last worker until its next attempt, so there may be many of those.
-  jobs::Places open;
-  jobs::Places closed;
+  Places open;
+  Places closed;
   std::chrono::seconds recorded{0};  // the duration; zero: no record says it
 
   std::vector<Promised> promised;
@@ -67,7 +67,7 @@ struct WorkerSlots {
   void recount();
   bool is_counted() const { return used == attempts(/*all=*/false) && alone == has_alone(); }
 
-  jobs::Places& places(bool is_open) { return is_open ? open : closed; }
+  Places& places(bool is_open) { return is_open ? open : closed; }
   // Entries, open places and promises: all of them, or those without an end in the Lease.
   std::int64_t attempts(bool all = true) const;
   std::vector<reconciler::Placed> open_places() const;

@@ -25,7 +25,7 @@ QueueState::QueueState(Dependencies dependencies) : deps_(std::move(dependencies
 
 void QueueState::wake_all(int shard) {
   const auto wake = [&](const std::string& key) {
-    if (deps_.membership.shard_of(namespace_of(key)) == shard) deps_.wake(key);
+    if (deps_.membership.shard_of(kube::namespace_of(key)) == shard) deps_.wake(key);
   };
   for (const auto& [key, book] : books_) wake(key);
   deps_.queues.for_each([&](const QueuePtr& queue) { wake(queue->key()); });
@@ -86,7 +86,7 @@ void QueueState::on_queue(const cache::View<CachedQueue>::Change& change) {
 void QueueState::begin_pods(const std::set<int>& shards, const std::string& watched) {
   std::vector<std::string> keys;
   for (const auto& [key, book] : books_) {
-    const std::string ns = namespace_of(key);
+    const std::string ns = kube::namespace_of(key);
     if (!watched.empty() && ns != watched) continue;
     if (shards.count(deps_.membership.shard_of(ns)) == 0) continue;
     book->line.for_each(
@@ -140,13 +140,14 @@ void QueueState::look_at_waiting(const std::string& key) {
   const QueueBook* const book = find(key);
   if (!book) return;
   book->line.for_each([&](const reconciler::QueuedJob& job) {
-    if (job.waits) deps_.look_at(namespace_of(key) + "/" + job.name, controller::Priority::kLow);
+    if (job.waits)
+      deps_.look_at(kube::namespace_of(key) + "/" + job.name, controller::Priority::kLow);
   });
 }
 
 void QueueState::look_at_unread() {
   for (auto key = unread_.begin(); key != unread_.end();) {
-    if (!has_read_queues(namespace_of(*key))) {
+    if (!has_read_queues(kube::namespace_of(*key))) {
       ++key;
       continue;
     }
@@ -191,7 +192,7 @@ void QueueState::ask(const codecs::CachedJob& job, bool wants, bool pod_may_come
 std::vector<QueueCount> QueueState::counts() const {
   std::vector<QueueCount> all;
   for (const auto& [key, book] : books_) {
-    const std::string ns = namespace_of(key);
+    const std::string ns = kube::namespace_of(key);
     if (!deps_.membership.holds(ns) || !queue(key)) continue;
     QueueCount count;
     count.namespace_ = ns;

@@ -33,7 +33,7 @@ ReplicaMetrics::ReplicaMetrics(prometheus::Registry& registry)
       events_dropped_(counters(registry, "holdfast_events_dropped_total",
                                "Events that were not written: too many, or refused.")
                           .Add({})) {
-  for (const char* const how : controller::kShardMoves) shard_moves_.Add({{"how", how}});
+  for (const char* const how : jobs::kShardMoves) shard_moves_.Add({{"how", how}});
   gauges(registry, "holdfast_build_info", "1, with the version as a label.")
       .Add({{"version", kVersion}, {"compiler", "g++ " __VERSION__}})
       .Set(1);

@@ -69,7 +69,7 @@ TEST(JobCensus, ItSaysWhatAWalkOverTheHeldShardsWould) {
     std::optional<Time> first;
     for (const auto& [uid_of, job] : jobs) {
       if (!held(job.first)) continue;
-      ++namespaces[namespace_of(std::stoi(uid_of))][membership::to_string(job.second.phase)];
+      ++namespaces[namespace_of(std::stoi(uid_of))][to_string(job.second.phase)];
       const auto& waiting = job.second.waiting;
       if (waiting && (!first || *waiting->deadline < *first)) first = waiting->deadline;
     }

@@ -89,10 +89,9 @@ TEST(QueueBook, PermitsAreCountedFromRecordedPhases) {
   EXPECT_EQ(used(Phase::kRunning, false, false), 1);
   EXPECT_EQ(used(Phase::kCancelling, false, false), 1);
   for (const Phase phase : {Phase::kPending, Phase::kBackoff, Phase::kSuspended}) {
-    EXPECT_EQ(used(phase, false, true), 0) << membership::to_string(phase);
-    EXPECT_EQ(used(phase, true, true), 1)
-        << "podReplacementPolicy Failed: " << membership::to_string(phase);
-    EXPECT_EQ(used(phase, true, false), 0) << membership::to_string(phase);
+    EXPECT_EQ(used(phase, false, true), 0) << to_string(phase);
+    EXPECT_EQ(used(phase, true, true), 1) << "podReplacementPolicy Failed: " << to_string(phase);
+    EXPECT_EQ(used(phase, true, false), 0) << to_string(phase);
   }
   for (const Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kCancelled}) {
     EXPECT_EQ(used(phase, true, true), 0) << "a job that has ended never holds one";
@@ -110,11 +109,11 @@ TEST(QueueBook, ADeletedJobHoldsNoPermitWhoeverHoldsTheJob) {
       ASSERT_EQ(book.line.used(), 1);
       job.job.deleting = true;
       book.put(job, pods, kNow);
-      EXPECT_EQ(book.line.used(), 0) << membership::to_string(phase);
+      EXPECT_EQ(book.line.used(), 0) << to_string(phase);
       EXPECT_FALSE(book.counts_pods());
       QueueBook of_another_replica;
       of_another_replica.put(job, pods, kNow);
-      EXPECT_EQ(of_another_replica.line.used(), 0) << membership::to_string(phase);
+      EXPECT_EQ(of_another_replica.line.used(), 0) << to_string(phase);
     }
   }
 }
