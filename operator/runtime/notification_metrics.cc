@@ -16,7 +16,7 @@ NotificationMetrics::NotificationMetrics(prometheus::Registry& registry)
 
 void NotificationMetrics::name_targets(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    for (const char* const result : controller::kNotificationResults) {
+    for (const char* const result : jobs::kNotificationResults) {
       notifications_.Add({{"target", name}, {"result", result}});
     }
     waiting_.Add({{"target", name}});

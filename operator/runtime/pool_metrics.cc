@@ -48,7 +48,7 @@ PoolMetrics::Series PoolMetrics::create(const Table::Key& key) {
                 &waits_.Add(labels, start_wait_buckets()),
                 &handbacks_.Add(labels),
                 {}};
-  for (const char* const state : controller::kWorkerStates) {
+  for (const char* const state : pools::kWorkerStates) {
     series.workers[state] = &workers_.Add(with("state", state));
   }
   for (const char* const reason : kReasons) {
