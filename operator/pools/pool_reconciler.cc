@@ -20,10 +20,8 @@ using reconciler::PoolStatus;
 
 // A condition's reason, and the Event's.
 constexpr const char* kCannotStart = "WorkersCannotStart";
-// Counts alone are written at most this often.
-constexpr std::chrono::seconds kStatusPause{1};
-// An empty list is no event.
-constexpr std::chrono::seconds kUnreadPause{1};
+constexpr std::chrono::seconds kStatusPause{1};  // between writes of counts alone
+constexpr std::chrono::seconds kUnreadPause{1};  // an empty list is no event
 // A name that is taken by a pod that no cache shows is left alone for so long.
 constexpr std::chrono::minutes kTakenName{1};
 // A new process has heard by then which jobs wait.

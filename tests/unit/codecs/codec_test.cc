@@ -126,12 +126,11 @@ TEST(JobCodec, AnAttemptOnRecordWithoutAPodsNameHasTheNameOfItsNumber) {
   const auto pod_name_of = [&] {
     return static_cast<const CachedJob&>(*decode_job(document(object))).job.status.run().pod_name;
   };
-  EXPECT_EQ(jobs::pod_name_of(), reconciler::pod_name("encode", "u-1", 3));
+  EXPECT_EQ(pod_name_of(), reconciler::pod_name("encode", "u-1", 3));
   object["status"]["runs"] = {{{"index", 0}, {"attempt", 2}, {"podName", "encode-2-other"}}};
-  EXPECT_EQ(jobs::pod_name_of(), reconciler::pod_name("encode", "u-1", 3))
-      << "whatever an edit says";
+  EXPECT_EQ(pod_name_of(), reconciler::pod_name("encode", "u-1", 3)) << "whatever an edit says";
   object["status"] = {{"phase", "Pending"}, {"attempt", 3}};
-  EXPECT_EQ(jobs::pod_name_of(), "");
+  EXPECT_EQ(pod_name_of(), "");
 }
 
 reconciler::Status read_status(const Json& status) {

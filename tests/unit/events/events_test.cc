@@ -92,7 +92,7 @@ class EventsTest : public testing::Test {
   int record_each_second(int count) {
     int written = 0;
     for (int i = 0; i < count; ++i) {
-      jobs::record("note " + std::to_string(i));
+      record("note " + std::to_string(i));
       written += drain();
       loop_.advance(seconds(1));
     }
@@ -128,7 +128,7 @@ class EventsTest : public testing::Test {
 };
 
 TEST_F(EventsTest, AnEventSaysWhatHappenedToWhomAndWhoSaysSo) {
-  jobs::record();
+  record();
   EXPECT_EQ(transport_.pending(), 0U) << "nothing is sent from inside record()";
   const Json event = sent();
   EXPECT_EQ(transport_.request().method, "POST");
@@ -154,11 +154,11 @@ TEST_F(EventsTest, AnEventSaysWhatHappenedToWhomAndWhoSaysSo) {
 }
 
 TEST_F(EventsTest, ARepeatIsASeriesOfTheSameObject) {
-  jobs::record();
+  record();
   const std::string name = sent()["metadata"]["name"];
   answer(201);
   loop_.advance(seconds(10));
-  jobs::record();
+  record();
   const Json patch = sent();
   EXPECT_EQ(transport_.request().method, "PATCH");
   EXPECT_EQ(transport_.request().target, kEvents + ("/" + name));
@@ -171,10 +171,10 @@ TEST_F(EventsTest, ARepeatIsASeriesOfTheSameObject) {
 }
 
 TEST_F(EventsTest, RepeatsThatWaitAreOneWrite) {
-  for (int i = 0; i < 5; ++i) jobs::record();
+  for (int i = 0; i < 5; ++i) record();
   EXPECT_EQ(sent()["series"]["count"], 5);
-  jobs::record();
-  jobs::record();
+  record();
+  record();
   answer(201);
   EXPECT_EQ(transport_.pending(), 0U) << "one second, one write";
   loop_.advance(seconds(1));
@@ -184,10 +184,10 @@ TEST_F(EventsTest, RepeatsThatWaitAreOneWrite) {
 }
 
 TEST_F(EventsTest, AnotherNoteReasonTypeOrObjectIsAnotherEvent) {
-  jobs::record("a");
-  jobs::record("b");
-  jobs::record("a", "u-2");
-  jobs::record("a", "u-1", /*warning=*/false);
+  record("a");
+  record("b");
+  record("a", "u-2");
+  record("a", "u-1", /*warning=*/false);
   int written = drain();
   for (int i = 0; i < 3; ++i) {
     loop_.advance(seconds(1));
@@ -202,7 +202,7 @@ TEST_F(EventsTest, AnotherNoteReasonTypeOrObjectIsAnotherEvent) {
 }
 
 TEST_F(EventsTest, ASeriesBegunByAnotherReplicaOrBeforeARestartIsContinued) {
-  jobs::record();
+  record();
   const std::string name = sent()["metadata"]["name"];
   answer(409, refusal(409, "AlreadyExists"));
   EXPECT_EQ(transport_.request().method, "GET");
@@ -211,22 +211,22 @@ TEST_F(EventsTest, ASeriesBegunByAnotherReplicaOrBeforeARestartIsContinued) {
   EXPECT_EQ(sent()["series"]["count"], 8);
   answer(200);
   loop_.advance(seconds(1));
-  jobs::record();
+  record();
   EXPECT_EQ(sent()["series"]["count"], 9);
 }
 
 TEST_F(EventsTest, AnEventWithoutASeriesCountsAsOne) {
-  jobs::record();
+  record();
   answer(409, refusal(409, "AlreadyExists"));
   answer(200, "{}");
   EXPECT_EQ(sent()["series"]["count"], 2);
 }
 
 TEST_F(EventsTest, ASeriesThatTheServerHasForgottenBeginsAnew) {
-  jobs::record();
+  record();
   answer(201);
   loop_.advance(minutes(70));
-  jobs::record();
+  record();
   answer(404, refusal(404, "NotFound"));
   const Json event = sent();
   EXPECT_EQ(transport_.request().method, "POST");
@@ -235,20 +235,20 @@ TEST_F(EventsTest, ASeriesThatTheServerHasForgottenBeginsAnew) {
 }
 
 TEST_F(EventsTest, AFailedWriteIsCountedAndNothingElse) {
-  jobs::record();
+  record();
   answer(403, refusal(403, "Forbidden"));
   EXPECT_EQ(recorder_.dropped(), 1U);
   EXPECT_EQ(transport_.pending(), 0U) << "not tried again";
   loop_.advance(seconds(1));
-  jobs::record("another");
+  record("another");
   EXPECT_EQ(sent()["note"], "another") << "the next one is written";
 }
 
 TEST_F(EventsTest, ARepeatAfterAFailedWriteCarriesTheFullCount) {
-  jobs::record();
+  record();
   answer(500, refusal(500, "InternalError"));
   loop_.advance(seconds(1));
-  jobs::record();
+  record();
   EXPECT_EQ(sent()["series"]["count"], 2);
   EXPECT_EQ(transport_.request().method, "POST");
 }
@@ -256,16 +256,16 @@ TEST_F(EventsTest, ARepeatAfterAFailedWriteCarriesTheFullCount) {
 TEST_F(EventsTest, OneObjectMayCause25AtOnceAndOneEachFiveMinutes) {
   EXPECT_EQ(record_each_second(40), 25);
   EXPECT_EQ(recorder_.dropped(), 15U);
-  jobs::record("another object", "u-2");
+  record("another object", "u-2");
   EXPECT_EQ(drain(), 1) << "the limit is each object's own";
 }
 
 TEST_F(EventsTest, OneObjectCausesOneEventASecond) {
-  for (int i = 1; i <= 5; ++i) jobs::record("note " + std::to_string(i));
+  for (int i = 1; i <= 5; ++i) record("note " + std::to_string(i));
   EXPECT_EQ(sent()["note"], "note 1");
   answer(201);
   loop_.advance(milliseconds(900));
-  jobs::record("note 6");
+  record("note 6");
   EXPECT_EQ(drain(), 0);
   loop_.advance(milliseconds(100));
   EXPECT_EQ(sent()["note"], "the last of 5 such Events: note 6");
@@ -275,13 +275,13 @@ TEST_F(EventsTest, OneObjectCausesOneEventASecond) {
 }
 
 TEST_F(EventsTest, ObjectsDoNotWaitForEachOther) {
-  jobs::record("a", "u-1");
-  jobs::record("b", "u-1");
-  jobs::record("a", "u-2");
+  record("a", "u-1");
+  record("b", "u-1");
+  record("a", "u-2");
   EXPECT_EQ(drain(), 2);
   loop_.advance(milliseconds(500));
-  jobs::record("c", "u-3");
-  jobs::record("d", "u-3");
+  record("c", "u-3");
+  record("d", "u-3");
   EXPECT_EQ(drain(), 1);
   loop_.advance(milliseconds(500));
   EXPECT_EQ(drain(), 1) << "b";
@@ -290,8 +290,8 @@ TEST_F(EventsTest, ObjectsDoNotWaitForEachOther) {
 }
 
 TEST_F(EventsTest, AStopDropsWhatComesTooEarly) {
-  jobs::record("a");
-  jobs::record("b");
+  record("a");
+  record("b");
   EXPECT_EQ(drain(), 1);
   recorder_.stop();
   EXPECT_EQ(recorder_.dropped(), 1U);
@@ -299,8 +299,8 @@ TEST_F(EventsTest, AStopDropsWhatComesTooEarly) {
 }
 
 TEST_F(EventsTest, AnObjectThatMakesRoomTellsHowItEndsAndDropsTheRest) {
-  jobs::record("begins");
-  jobs::record("comes too early");
+  record("begins");
+  record("comes too early");
   record_end();
   int written = 0;
   for (int i = 0; i < 4095; ++i) {
@@ -317,15 +317,15 @@ TEST_F(EventsTest, AnObjectThatMakesRoomTellsHowItEndsAndDropsTheRest) {
 }
 
 TEST_F(EventsTest, AGracefulStopWritesHowJobsEndAndNothingElse) {
-  jobs::record("in flight");
+  record("in flight");
   loop_.run_ready();
-  jobs::record("waits to be written", "u-2");
+  record("waits to be written", "u-2");
   record_end("u-2");
-  jobs::record("comes too early", "u-2");
+  record("comes too early", "u-2");
   record_end("u-3");
   bool finished = false;
   recorder_.finish([&] { finished = true; });
-  jobs::record("late", "u-4");
+  record("late", "u-4");
   record_end("u-5");
   answer(201);
   std::vector<std::string> reasons;
@@ -372,10 +372,10 @@ TEST_F(EventsTest, HowAJobEndsIsToldWhateverCameBefore) {
 }
 
 TEST_F(EventsTest, AtMostAThousandWait) {
-  for (int i = 0; i < 1500; ++i) jobs::record("note", "u-" + std::to_string(i));
+  for (int i = 0; i < 1500; ++i) record("note", "u-" + std::to_string(i));
   EXPECT_EQ(recorder_.dropped(), 500U);
   EXPECT_EQ(drain(), 1000);
-  jobs::record("note", "u-1501");
+  record("note", "u-1501");
   EXPECT_EQ(drain(), 1) << "and there is room again";
 }
 
@@ -467,23 +467,23 @@ TEST_F(EventsTest, AFullQueueOfOneNamespaceLeavesRoomForOthers) {
 }
 
 TEST_F(EventsTest, OneWriteOfANamespaceIsInFlightAtATime) {
-  for (int i = 0; i < 10; ++i) jobs::record("note", "u-" + std::to_string(i));
+  for (int i = 0; i < 10; ++i) record("note", "u-" + std::to_string(i));
   loop_.run_ready();
   EXPECT_EQ(transport_.pending(), 1U);
 }
 
 TEST_F(EventsTest, NotesAreCutToWhatTheApiTakesBetweenCharacters) {
-  jobs::record(std::string(1023, 'x') + "\xC3\xA4" + "tail");
+  record(std::string(1023, 'x') + "\xC3\xA4" + "tail");
   EXPECT_EQ(sent()["note"].get<std::string>(), std::string(1023, 'x'));
 }
 
 TEST_F(EventsTest, WhatIsNotUtf8IsReplaced) {
-  jobs::record("bad \xFF byte");
+  record("bad \xFF byte");
   EXPECT_EQ(sent()["note"].get<std::string>(), "bad \xEF\xBF\xBD byte");
 }
 
 TEST_F(EventsTest, ANoteIsOneLineWithoutControlCharacters) {
-  jobs::record("a\nb\x1b[31m");
+  record("a\nb\x1b[31m");
   EXPECT_EQ(sent()["note"].get<std::string>(), "a b [31m");
 }
 
@@ -500,11 +500,11 @@ TEST_F(EventsTest, LongWordsAreCutToWhatTheApiTakes) {
 }
 
 TEST_F(EventsTest, StopGivesUpWhatWaitsAndDropsWhatComes) {
-  jobs::record("in flight");
+  record("in flight");
   loop_.run_ready();
-  jobs::record("waits", "u-2");
+  record("waits", "u-2");
   recorder_.stop();
-  jobs::record("late");
+  record("late");
   EXPECT_EQ(recorder_.dropped(), 2U);
   answer(201);
   EXPECT_EQ(transport_.pending(), 0U);

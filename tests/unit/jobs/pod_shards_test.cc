@@ -38,7 +38,7 @@ class PodShardsTest : public ::testing::Test {
     shards_ = std::make_unique<PodShards>(
         PodShards::Dependencies{
             loop_, *pods_,
-            [this](const membership::Shards& shards, const std::string& watched) {
+            [this](const Shards& shards, const std::string& watched) {
               read_.emplace_back(watched, shards);
             },
             [this](const codecs::CachedPod& pod) { dropped_.push_back(pod.name); }},
@@ -69,7 +69,7 @@ class PodShardsTest : public ::testing::Test {
     transport_.open_stream(index);
     loop_.run_ready();
   }
-  void want(const membership::Shards& shards) {
+  void want(const Shards& shards) {
     shards_->want(shards);
     loop_.run_ready();
   }
@@ -93,7 +93,7 @@ class PodShardsTest : public ::testing::Test {
   kube::Client client_{{loop_, transport_, credentials_, random_, Log(), {}}};
   std::unique_ptr<cache::Informer> pods_;
   std::unique_ptr<PodShards> shards_;
-  std::vector<std::pair<std::string, membership::Shards>> read_;
+  std::vector<std::pair<std::string, Shards>> read_;
   std::vector<std::string> dropped_;
   int changes_ = 0;
   int version_ = 10;
@@ -125,7 +125,7 @@ TEST_F(PodShardsTest, AShardIsReadOnceItsPodsWereListed) {
   list({"old", "one=1-of-3"});
   EXPECT_TRUE(shards_->read(1, "x"));
   EXPECT_FALSE(shards_->read(0, "x"));
-  using Read = std::pair<std::string, membership::Shards>;
+  using Read = std::pair<std::string, Shards>;
   EXPECT_THAT(read_, ElementsAre(Read("", {1})));
 }
 
@@ -135,7 +135,7 @@ TEST_F(PodShardsTest, OnlyTheNewShardIsToldOfAndTheOthersStayRead) {
   EXPECT_TRUE(shards_->read(1, "x")) << "what it knows of them is as old as a watch may be";
   EXPECT_FALSE(shards_->read(2, "x"));
   list({"one=1-of-3", "two=2-of-3"});
-  using Read = std::pair<std::string, membership::Shards>;
+  using Read = std::pair<std::string, Shards>;
   EXPECT_THAT(read_, ElementsAre(Read("", {2})));
 }
 

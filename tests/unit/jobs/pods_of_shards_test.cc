@@ -9,6 +9,7 @@
 namespace holdfast::jobs::testing {
 namespace {
 
+using namespace pools::testing;  // NOLINT: the world of a whole operator
 using simulation::ApiAnswer;
 using simulation::ApiRequest;
 using std::chrono::seconds;

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 TEST_F(LaneControllerTest, AJobThatSucceedsIsComplete) {
   begin();
   EXPECT_EQ(uid_of(job()), string_at(durable()["metadata"]["ownerReferences"][0], "uid"));
-  EXPECT_EQ(jobs::record(), "pi");
+  EXPECT_EQ(record(), "pi");
   EXPECT_EQ(count("Job DurableJobCreated"), 1);
   end_pod(true);
   ASSERT_TRUE(until([&] { return !holds("Complete").empty(); }));
@@ -91,7 +91,7 @@ TEST_F(LaneControllerTest, AJobThatIsDeletedBeforeItsCreationLeavesNothing) {
   answer("POST", "/durablejobs", refusal(503, "ServiceUnavailable"));
   world_.create(kBatchJobs, batch_job());
   start();
-  EXPECT_EQ(jobs::record(), "pi");
+  EXPECT_EQ(record(), "pi");
   delete_job();
   world_.before = nullptr;
   world_.run(minutes(5));
@@ -144,7 +144,7 @@ TEST_F(LaneControllerTest, ANewJobOfTheSameNameTakesNothingOver) {
       [&] {
         world_.collect_garbage();
         stop_pods();
-        const Json mine = durable(jobs::record());
+        const Json mine = durable(record());
         return !mine.is_null() && uid_of(mine) != before && !world_.all("pods").empty();
       },
       minutes(2)));
@@ -162,9 +162,8 @@ TEST_F(LaneControllerTest, AForeignDurableJobOfItsNameGivesASuffix) {
   world_.create(kJobs, foreign);
   world_.create(kBatchJobs, batch_job());
   start();
-  EXPECT_NE(jobs::record(), "pi");
-  EXPECT_EQ(uid_of(job()),
-            string_at(durable(jobs::record())["metadata"]["ownerReferences"][0], "uid"));
+  EXPECT_NE(record(), "pi");
+  EXPECT_EQ(uid_of(job()), string_at(durable(record())["metadata"]["ownerReferences"][0], "uid"));
   EXPECT_EQ(count("Job NameTaken"), 0);
 }
 
@@ -185,7 +184,7 @@ TEST_F(LaneControllerTest, AJobWithoutAFreeNameSaysSoAndWaits) {
   ASSERT_TRUE(until([&] { return count("Job NameTaken") > 0; }, minutes(2)));
   EXPECT_EQ(world_.all("durablejobs").size(), 2u);
   steals = false;
-  world_.remove(path(kJobs, jobs::record()));
+  world_.remove(path(kJobs, record()));
   EXPECT_TRUE(until([&] { return !world_.all("pods").empty(); }, minutes(2)));
 }
 
@@ -237,7 +236,7 @@ TEST_F(LaneControllerTest, ReadyPodsThatStayAreCounted) {
   for (const bool flips : {false, true, false, true}) be_ready(flips);
   world_.run(std::chrono::milliseconds(900));
   EXPECT_EQ(string_at(at(job(), "metadata"), "resourceVersion"), version) << "once a second";
-  world_.remove(jobs::pod_path(world_.all("pods").at(0)));
+  world_.remove(pod_path(world_.all("pods").at(0)));
   EXPECT_TRUE(until([&] { return ready() == 0; }, seconds(3))) << "it terminates";
   world_.run(seconds(5));
   EXPECT_EQ(ready(), 0);
@@ -285,7 +284,7 @@ TEST_F(LaneControllerTest, ThePodsOfAnIndexedJobHaveItsNameAsHostname) {
   world_.create(kBatchJobs, batch_job(indexed));
   start();
   ASSERT_TRUE(until([&] { return world_.all("pods").size() == 2; }));
-  EXPECT_NE(jobs::record(), "pi");
+  EXPECT_NE(record(), "pi");
   std::vector<std::string> hostnames;
   for (const Json& pod : world_.all("pods")) hostnames.push_back(pod["spec"]["hostname"]);
   EXPECT_THAT(hostnames, ::testing::UnorderedElementsAre("pi-0", "pi-1"));

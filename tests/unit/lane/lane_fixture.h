@@ -14,6 +14,7 @@
 
 namespace holdfast::lane_controller::testing {
 
+using namespace pools::testing;  // NOLINT: the world of a whole operator
 using simulation::ApiAnswer;
 using simulation::ApiRequest;
 using std::chrono::minutes;
@@ -100,7 +101,7 @@ class LaneControllerTest : public ::testing::Test {
   }
   void run_pod() {
     const Json pod = world_.all("pods").at(0);
-    world_.create(jobs::pod_path(pod) + "/binding", {{"target", {{"name", "node-1"}}}});
+    world_.create(pod_path(pod) + "/binding", {{"target", {{"name", "node-1"}}}});
     report(pod, "Running", {{"running", {{"startedAt", "2023-11-14T22:13:20Z"}}}});
   }
   void end_pod(bool succeeds) {
@@ -114,20 +115,20 @@ class LaneControllerTest : public ::testing::Test {
   }
   void be_ready(bool ready) {
     const Json condition = {{"type", "Ready"}, {"status", ready ? "True" : "False"}};
-    world_.patch(jobs::pod_path(world_.all("pods").at(0)) + "/status",
+    world_.patch(pod_path(world_.all("pods").at(0)) + "/status",
                  {{"status", {{"conditions", Json::array({condition})}}}});
   }
   void report(const Json& pod, const std::string& phase, const Json& state) {
     const Json container = {{"name", "main"}, {"ready", false}, {"restartCount", 0},
                             {"image", "i"},   {"imageID", ""},  {"state", state}};
-    world_.patch(jobs::pod_path(pod) + "/status",
+    world_.patch(pod_path(pod) + "/status",
                  {{"status", {{"phase", phase}, {"containerStatuses", Json::array({container})}}}});
   }
   // The kubelet stops the pods that are being deleted.
   void stop_pods() {
     for (const Json& pod : world_.all("pods")) {
       if (!at(pod["metadata"], "deletionTimestamp").is_string()) continue;
-      world_.remove(jobs::pod_path(pod), {{"gracePeriodSeconds", 0}});
+      world_.remove(pod_path(pod), {{"gracePeriodSeconds", 0}});
     }
   }
   void delete_job(const char* propagation = "Background") {
