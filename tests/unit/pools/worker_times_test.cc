@@ -41,7 +41,7 @@ class WorkerTimesTest : public ::testing::Test {
   }
   // What this process has recorded is all that the next one has.
   void next_life() {
-    const std::string text = jobs::record();
+    const std::string text = record();
     times_ = WorkerTimes();
     pass(seconds(0));
     windows_.carry(text);
@@ -114,7 +114,7 @@ TEST_F(WorkerTimesTest, AnEchoLagsUntilItIsThere) {
 TEST_F(WorkerTimesTest, ASilenceIsOnRecordAndGoesOnAfterAFirstLook) {
   see(7);
   pass(seconds(20));
-  EXPECT_EQ(jobs::record(), R"({"worker/media/w":["7",20]})");
+  EXPECT_EQ(record(), R"({"worker/media/w":["7",20]})");
   next_life();
   see(7);
   pass(seconds(10));
@@ -135,7 +135,7 @@ TEST_F(WorkerTimesTest, ARenewalBetweenTwoLivesEndsTheSilence) {
 TEST_F(WorkerTimesTest, TheTimeSinceARevocationIsOnRecord) {
   see(2, kRevokedHolder);
   pass(seconds(20));
-  EXPECT_EQ(jobs::record(), R"({"revoked/media/w":["2",20]})");
+  EXPECT_EQ(record(), R"({"revoked/media/w":["2",20]})");
   next_life();
   see(2, kRevokedHolder);
   pass(seconds(3));
@@ -148,7 +148,7 @@ TEST_F(WorkerTimesTest, ALagGoesOnWhileItsVersionIsNotEchoed) {
   see(1);
   pass(seconds(16));
   see(2);
-  EXPECT_EQ(jobs::record(), R"({"echo/media/w":["6",16]})");
+  EXPECT_EQ(record(), R"({"echo/media/w":["6",16]})");
   next_life();
   work_.work.seq = 9;
   see(3);
@@ -175,7 +175,7 @@ TEST_F(WorkerTimesTest, ALagIsTakenOverByOneWhoHasSeenTheWorkerAlready) {
 TEST_F(WorkerTimesTest, HowLongALeaseIsMissingIsOnRecord) {
   times_.missing_for("media/uid", now_);
   pass(seconds(16));
-  EXPECT_EQ(jobs::record(), R"({"lease/media/uid":["0",16]})");
+  EXPECT_EQ(record(), R"({"lease/media/uid":["0",16]})");
   next_life();
   EXPECT_EQ(times_.missing_for("media/uid", now_), seconds(16));
   pass(seconds(2));
