@@ -6,7 +6,7 @@ BUILD := build/$(PRESET)
 # The Kubernetes that local clusters are of, one of hack/tools/kubernetes-*; empty: 1.34.4.
 K8S ?=
 export HOLDFAST_K8S := $(K8S)
-# Test files that run at the same time: they mostly wait, each has its own control plane.
+# Processes that run test files: they mostly wait, each has a control plane for its files.
 JOBS ?= 4
 # What `make simulate` runs: so many seeds from 1, or one, of this profile (tests/simulation/script.cc).
 SEEDS ?= 100

@@ -1,5 +1,6 @@
 """Fixtures that the integration tests share."""
 
+import collections
 import itertools
 import pathlib
 import re
@@ -10,13 +11,14 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support")]
 
-from holdfast import CRDS, Jobs, Operator, install  # noqa: E402
+from holdfast import CRDS, Jobs, Operator  # noqa: E402
 from kueue import Kueue  # noqa: E402
 from lane import BatchJobs  # noqa: E402
 from localcluster import Cluster, wait_for  # noqa: E402
 from localcluster.tools import DEFAULT_K8S_VERSION, PINNED_K8S_VERSION  # noqa: E402
 from resource_api import Api  # noqa: E402
 from rights import granted  # noqa: E402
+from shared_cluster import SharedCluster, cluster_options  # noqa: E402
 
 _numbers = itertools.count(1)
 
@@ -30,9 +32,14 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
+    """The longest files first. The others are sorted by their control plane's options, the rarest ones first, so that
+    a worker process gets files in a row that can share a control plane."""
+    wanted = {item.path: cluster_options(item.module) for item in items}
+    kinds = collections.Counter(map(str, wanted.values()))
+
     def rank(item):
-        name = item.path.name
-        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
+        name, kind = item.path.name, str(wanted[item.path])
+        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST), kinds[kind], kind
 
     items.sort(key=rank)
 
@@ -64,14 +71,20 @@ def api(bare_cluster):
     return Api(bare_cluster)
 
 
+@pytest.fixture(scope="session")
+def shared_cluster():
+    """The control plane that this process lends to its test files, one after the other."""
+    with SharedCluster() as shared:
+        yield shared
+
+
 @pytest.fixture(scope="module")
-def cluster(request):
-    """A whole control plane with three simulated nodes, the CRD and the operator's rights; one for each
-    test file, whose CLUSTER, if it has one, says what is different in it."""
-    with Cluster(**{"nodes": 3, "quiet": True} | getattr(request.module, "CLUSTER", {})) as cluster:
-        install(cluster)
-        yield cluster
-        check_denied(cluster)
+def cluster(shared_cluster, request):
+    """A whole control plane with three simulated nodes, the CRDs and the operator's rights. Each test file finds it as
+    it is after installation; cluster_options says what a file can have different."""
+    cluster = shared_cluster.take(**cluster_options(request.module))
+    yield cluster
+    check_denied(cluster)
 
 
 def check_denied(cluster):

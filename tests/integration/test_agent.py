@@ -15,7 +15,7 @@ from fence import grant, lease_rules
 from localcluster import wait_for
 from localcluster.pki import Authority
 
-CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
+CLUSTER = {"nodes": 0, "kwok": False}
 MOST_BYTES = 10_000_000
 MOST_KIB = 10 * 1024
 

@@ -11,7 +11,7 @@ from agent import (ANOTHER, ENDED, EXIT_FENCED, LIMIT, NO_KILL, NOISE, Beats, Tu
 from agent_ways import Gate, Link
 from localcluster import wait_for
 
-CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
+CLUSTER = {"nodes": 0, "kwok": False}
 # Where it is the deadlines themselves that are looked at: their reserve grows with the duration.
 LONG = 20
 

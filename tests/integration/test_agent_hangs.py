@@ -11,7 +11,7 @@ from agent_ways import Link
 from hanging import HangingFolder, hanging_folders  # noqa: F401
 from localcluster import wait_for
 
-CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
+CLUSTER = {"nodes": 0, "kwok": False}
 
 
 @pytest.fixture()

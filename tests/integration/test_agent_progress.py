@@ -11,7 +11,7 @@ from agent import (AGE, ENDED, LIMIT, MESSAGE, PROGRESS, Beats, agent_binary, be
 from agent_ways import Link
 from localcluster import wait_for
 
-CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
+CLUSTER = {"nodes": 0, "kwok": False}
 
 
 def wait_mark(turn, mark):

@@ -10,7 +10,7 @@ from agent import LIMIT, Beats, agent_binary, beats, python
 from fake_pool import Work, Worker, allow_workers
 from localcluster import wait_for
 
-CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
+CLUSTER = {"nodes": 0, "kwok": False}
 
 
 @pytest.fixture()

@@ -12,7 +12,7 @@ from fake_pool import Worker, allow_workers
 from hanging import HangingFolder, hanging_folders  # noqa: F401
 from localcluster import wait_for
 
-CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
+CLUSTER = {"nodes": 0, "kwok": False}
 
 
 @pytest.fixture()

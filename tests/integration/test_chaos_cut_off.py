@@ -3,23 +3,17 @@
 import pytest
 
 from chaos import check_run, names_of
-from holdfast import OPERATOR_USER, Operator, install, job, runs
-from localcluster import Cluster, wait_for
+from holdfast import OPERATOR_USER, Operator, job, runs
+from localcluster import wait_for
 from losses import wait_renewals
 from proxy import Proxy
 from record import STORE_AS_JSON, Recorder
 
+CLUSTER = {"apiserver_flags": [STORE_AS_JSON]}
 JOBS = 10
 # A held request is given up after its 30 s; a watch that does not show our own write after 5 s; and
 # the jobs' and the pods' watch may be found one after the other.
 END_LIMIT = 120
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster(nodes=3, quiet=True, apiserver_flags=[STORE_AS_JSON]) as cluster:
-        install(cluster)
-        yield cluster
 
 
 @pytest.fixture()

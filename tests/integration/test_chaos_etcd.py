@@ -5,19 +5,13 @@ import signal
 import pytest
 
 from chaos import judge_undisturbed, names_of, ride_out, seeded
-from holdfast import Operator, install, job, runs
-from localcluster import Cluster, wait_for
+from holdfast import Operator, job, runs
+from localcluster import wait_for
 from record import STORE_AS_JSON, Recorder
 
+# etcd is killed here: what it has acknowledged must be on the disk.
+CLUSTER = {"fsync": True, "apiserver_flags": [STORE_AS_JSON]}
 END_LIMIT = 180
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    # etcd is killed here: what it has acknowledged must be on the disk.
-    with Cluster(nodes=3, quiet=True, fsync=True, apiserver_flags=[STORE_AS_JSON]) as cluster:
-        install(cluster)
-        yield cluster
 
 
 @pytest.fixture()

@@ -1,21 +1,11 @@
 """The API server dies and comes back under the operator: watches break, and answers are lost after
 they were applied."""
 
-import pytest
-
 from chaos import ride_out, seeded
-from holdfast import install
-from localcluster import Cluster
 from record import STORE_AS_JSON, Recorder
 
+CLUSTER = {"apiserver_flags": [STORE_AS_JSON]}
 END_LIMIT = 240
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster(nodes=3, quiet=True, apiserver_flags=[STORE_AS_JSON]) as cluster:
-        install(cluster)
-        yield cluster
 
 
 def test_all_jobs_end_once_though_the_api_server_is_killed(cluster, operator, jobs):

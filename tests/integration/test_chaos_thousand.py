@@ -5,21 +5,14 @@ import concurrent.futures
 import pytest
 
 from chaos import check_run, names_of, summary
-from holdfast import Operator, install, job, runs
-from localcluster import Cluster
+from holdfast import Operator, job, runs
 from record import STORE_AS_JSON, Recorder
 
 pytestmark = pytest.mark.long
 
+CLUSTER = {"nodes": 5, "apiserver_flags": [STORE_AS_JSON]}
 JOBS = 1000
 END_LIMIT = 400
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster(nodes=5, quiet=True, apiserver_flags=[STORE_AS_JSON]) as cluster:
-        install(cluster)
-        yield cluster
 
 
 def test_a_thousand_jobs_applied_at_once_all_end_once(cluster, jobs):

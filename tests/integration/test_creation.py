@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast import install, job, runs
-from localcluster import Cluster, wait_for
+from holdfast import job, runs
+from localcluster import wait_for
 from localcluster.tools import k8s_minor
 from losses import pod_name, pod_named, wait_attempt, wait_released
 from refusals import (
@@ -20,21 +20,13 @@ pytestmark = pytest.mark.usefixtures("operator")
 
 # Kubernetes 1.34 made them beta.
 MUTATING = "v1alpha1" if k8s_minor() < 34 else "v1beta1"
+CLUSTER = {"nodes": 1, "apiserver_flags": [
+    "--feature-gates=MutatingAdmissionPolicy=true",
+    f"--runtime-config=admissionregistration.k8s.io/{MUTATING}=true",
+]}
 NEVER_STARTS = {"holdfast-test/waiting": "ImagePullBackOff"}
 # A refused creation is tried again after 5 s, doubling to 30 s.
 RETRY_LIMIT = 90
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """As every file's, with mutating policies switched on."""
-    flags = [
-        "--feature-gates=MutatingAdmissionPolicy=true",
-        f"--runtime-config=admissionregistration.k8s.io/{MUTATING}=true",
-    ]
-    with Cluster(nodes=1, quiet=True, apiserver_flags=flags) as cluster:
-        install(cluster)
-        yield cluster
 
 
 def wait_refused(jobs, name, text, reason="PodCreationRefused"):

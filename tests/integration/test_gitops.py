@@ -30,7 +30,6 @@ STATES = {
     "WorkerPool whose workers cannot start": ("WorkerPool", "stalled"),
     "WorkerPool, new": ("WorkerPool", "new"),
 }
-CLUSTER = {"nodes": 2}
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import yaml
 from holdfast import job, runs
 from localcluster.tools import ensure_gitops, ensure_helm
 
-CLUSTER = {"nodes": 2}
 HOOK = {"helm.sh/hook": "post-install"}
 
 

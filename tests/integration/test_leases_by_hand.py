@@ -4,8 +4,6 @@ from holdfast import QUICK_LEASES, Operator
 from localcluster import wait_for
 from replicas import LEASES, Replicas, held_by, ownership
 
-CLUSTER = {"nodes": 1}
-
 
 def patch(cluster, name, body):
     status, answer = cluster.api("PATCH", f"{LEASES}/{name}", body, content_type="merge")

@@ -9,8 +9,8 @@ import types
 
 import pytest
 
-from holdfast import Jobs, install, job, place
-from localcluster import Cluster, wait_for
+from holdfast import Jobs, job, place
+from localcluster import wait_for
 from losses import (
     LOST_AFTER,
     REACTION,
@@ -24,6 +24,8 @@ from losses import (
     wait_attempt,
 )
 
+# The test plays the nodes and the scheduler.
+CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 RENEWAL_SECONDS = 1
 
@@ -70,14 +72,6 @@ class HandMadeNodes:
             with self._lock, contextlib.suppress(OSError, http.client.HTTPException):  # the next one comes soon
                 for name in sorted(self._alive):
                     self._cluster.api("PATCH", f"{LEASES}/{name}", {"spec": {"renewTime": now}}, "merge")
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """A control plane without nodes, a scheduler or anybody else who plays them."""
-    with Cluster(nodes=0, kwok=False, scheduler=False, quiet=True) as cluster:
-        install(cluster)
-        yield cluster
 
 
 @pytest.fixture(scope="module")

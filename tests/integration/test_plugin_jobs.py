@@ -7,7 +7,6 @@ from holdfast import indexed, job, runs
 from localcluster import wait_for
 from plugin import Plugin
 
-CLUSTER = {"nodes": 2}
 LIMIT = 60
 pytestmark = pytest.mark.usefixtures("operator")
 

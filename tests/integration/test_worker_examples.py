@@ -15,7 +15,7 @@ from worker_examples import (  # noqa: F401
     PAUSE, PAYLOAD, STOP, command, database, go_build, language, primes, rows,
 )
 
-CLUSTER = {"nodes": 0, "kwok": False, "scheduler": False}
+CLUSTER = {"nodes": 0, "kwok": False}
 BAD_PAYLOAD = 65
 
 

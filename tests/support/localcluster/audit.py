@@ -8,7 +8,13 @@ WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 
 
 class AuditMixin:
-    """Expects `folder` of Cluster."""
+    """Expects `folder` of Cluster. Events from before begin_audit() are ignored."""
+
+    _audit_begin = 0
+
+    def begin_audit(self):
+        """Ignores all events that are in the log by now."""
+        self._audit_begin = self.audit_offset()
 
     @property
     def audit_log(self):
@@ -26,7 +32,7 @@ class AuditMixin:
         """(events, offset behind them). An event is written right after its response is sent, so
         one that is waited for may be there a moment later: poll."""
         events = []
-        offset = since_offset
+        since_offset = offset = max(since_offset, self._audit_begin)
         try:
             with open(self.audit_log, "rb") as log:
                 log.seek(max(0, since_offset - 1))

@@ -10,6 +10,11 @@ WRITES_AT_ONCE = 120
 BYTES_AT_ONCE = 1_000_000
 
 
+def text(key):
+    """As the gateway wants keys."""
+    return _text(key.encode())
+
+
 def _text(data):
     return base64.b64encode(data).decode()
 
@@ -62,13 +67,29 @@ class EtcdMixin:
                 if len(writes) == WRITES_AT_ONCE or size + len(value) > BYTES_AT_ONCE:
                     self._put_all(writes)
                     writes, size = [], 0
-                writes.append({"key": _text(key.replace(name, other).encode()), "value": _text(value)})
+                writes.append({"key": text(key.replace(name, other)), "value": _text(value)})
                 size += len(value)
         self._put_all(writes)
 
+    def etcd_entries(self, keys_only=False, limit=0):
+        """[(key, value, revision)] of what the API server stores; values are base64, or None."""
+        asked = {"key": text("/registry/"), "range_end": text("/registry0"),
+                 "keys_only": keys_only, "limit": str(limit)}
+        return [(base64.b64decode(entry["key"]).decode(), entry.get("value"), int(entry["mod_revision"]))
+                for entry in self.etcd("/v3/kv/range", asked, timeout=60).get("kvs", [])]
+
+    def etcd_value(self, key):
+        """The value as etcd_entries has it, or None: there is no such key."""
+        found = self.etcd("/v3/kv/range", {"key": text(key)}).get("kvs")
+        return found[0]["value"] if found else None
+
+    def write_etcd(self, requests):
+        """Performs these operations of a transaction in this order, as many at once as etcd takes."""
+        for first in range(0, len(requests), WRITES_AT_ONCE):
+            self.etcd("/v3/kv/txn", {"success": requests[first:first + WRITES_AT_ONCE]}, timeout=60)
+
     def _value(self, key):
-        return base64.b64decode(self.etcd("/v3/kv/range", {"key": _text(key.encode())})["kvs"][0]["value"])
+        return base64.b64decode(self.etcd_value(key))
 
     def _put_all(self, writes):
-        if writes:
-            self.etcd("/v3/kv/txn", {"success": [{"requestPut": write} for write in writes]}, timeout=60)
+        self.write_etcd([{"requestPut": write} for write in writes])

@@ -68,6 +68,11 @@ class NodesMixin:
         if wait:
             self.wait_node_ready(name)
 
+    def is_dead(self, name):
+        """Whether kill_node() was called last, and not revive_node()."""
+        status, marks = self.api("GET", DEAD_NODES)
+        return status == 200 and name in marks.get("data", {})
+
     def delete_node(self, name):
         """Removes the node object; its pods stay until pod GC takes them."""
         self._expect(self.api("DELETE", f"/api/v1/nodes/{name}"), f"delete node {name}")
