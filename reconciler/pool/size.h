@@ -17,8 +17,8 @@
 //
 // Scale-in drains live workers that were idle for idleSeconds, if the other live ones have room for
 // all that runs and waits. A busy worker is never drained for it. Scale-in also deletes workers
-// without a node whose pods were created more than idleSeconds ago, the youngest first. A worker
-// stays that minWorkers, a waiting run or the rollout needs. If maxWorkers was lowered, starting
+// without a node whose pods were created more than idleSeconds ago, the youngest first. It keeps a
+// worker that minWorkers, a waiting run or the rollout needs. If maxWorkers was lowered, starting
 // workers go first, then idle ones, then the least loaded. A worker that drains ends what it has
 // begun.
 //
