@@ -43,7 +43,7 @@ struct Rule {
   bool at_rest = false;
   // A time has its fraction of a second. Else it is in whole seconds, as metav1.Time has them.
   bool fraction = false;
-  // What is read is brought into these bounds: a stored object may be older than the schema.
+  // A number that is read is cut to these bounds: a stored object may be older than the schema.
   std::int64_t least = std::numeric_limits<std::int64_t>::min();
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
   // Texts are cut when they are read and written.

@@ -37,7 +37,8 @@ class IndexSet {
   std::int64_t common(const IndexSet& other) const;
   std::int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  // The least index of the set that is `from` or more and not in `without`; none: there is none.
+  // The least index of the set that is `from` or more and not in `without`. No value: the set has
+  // no such index.
   std::optional<std::int64_t> next(std::int64_t from, const IndexSet& without) const;
 
   bool operator==(const IndexSet&) const = default;

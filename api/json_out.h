@@ -1,5 +1,5 @@
-// Writes a struct as JSON for the API server: write(json["waiting"], waiting). What says nothing is
-// left out, see Rule. Pure.
+// Writes a struct as JSON for the API server: write(json["waiting"], waiting). It leaves out a
+// member that says nothing, see Rule. Pure.
 #pragma once
 
 #include <algorithm>

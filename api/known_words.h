@@ -1,5 +1,5 @@
-// What a word of a newer version in a status is taken for. The operator writes it back as it was,
-// unless it decides on another one (operator/codecs/known_fields.h). Pure.
+// How this version reads a newer version's word in a status. The operator writes the word back as
+// it was, unless it decides on another one (operator/codecs/known_fields.h). Pure.
 #pragma once
 
 #include "api/phase.h"

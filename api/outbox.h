@@ -14,7 +14,7 @@
 
 namespace holdfast::api {
 
-// The changes of a job that targets are told of.
+// Targets get a message about these changes of a job.
 enum class NotifyEvent { kSucceeded, kFailed, kCancelled, kStageEnded, kStalled };
 inline constexpr NotifyEvent kLastNotifyEvent = NotifyEvent::kStalled;
 const char* to_string(NotifyEvent event);
@@ -41,8 +41,8 @@ struct OutboxEntry {
   std::string reason;                // of StageEnded: the stage's phase
   std::string message;               // kNotifyTextLimit bytes at most
   std::vector<std::string> targets;  // those that have not taken it, each once
-  // An event that only a newer version knows, as JSON: it is kept for a replica of that version,
-  // and nobody here delivers it. `event` says nothing then.
+  // An event that only a newer version knows, as JSON. The operator keeps it for a replica of that
+  // version and does not deliver it. Then `event` says nothing.
   std::string unknown;
   bool operator==(const OutboxEntry&) const = default;
 };

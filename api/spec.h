@@ -131,7 +131,7 @@ constexpr void fields(Io& io, X& pool) {
 }
 static_assert(names_all<PoolRef>());
 
-// What one stage runs, and for how long it is tried. Of a job without stages: the whole spec.
+// The work of one stage and its limits. Of a job without stages: the whole spec.
 struct Spec {
   std::int64_t completions = 1;     // runs that must succeed
   std::int64_t parallelism = 1;     // runs that may be open at once

@@ -55,7 +55,7 @@ struct HistoryEntry {
   std::string progress = {};  // the worker's last message
   // Why it ended, and the last lines of the container that failed.
   std::string message = {};
-  // Deferrals in a row share an entry: that of the last one, from the start of the first.
+  // Deferrals in a row share an entry. It describes the last one, but has the first one's start.
   std::int64_t count = 1;
   bool operator==(const HistoryEntry&) const = default;
 };
@@ -221,7 +221,7 @@ struct Status {
 
   const Condition* condition(const std::string& type) const;
   bool holds(const std::string& type) const;  // the condition is true
-  // What the current stage has spent.
+  // The budgets that the current stage has spent.
   std::int64_t stage_failures() const;
   std::int64_t stage_disruptions() const;
   // The job's run; an empty one if it has not begun or has ended.

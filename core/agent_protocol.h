@@ -1,5 +1,6 @@
-// The words that the operator and the agent use to each other (docs/fencing.md): annotations of a
-// heartbeat's Lease, and the agent's last words. The two are separate programs.
+// The words between the operator and the agent (docs/fencing.md). They are in annotations of a
+// heartbeat's Lease, in variables of the container, and in the agent's termination message. The two
+// are separate programs.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Times and durations in JSON. Those that are read are bounded, so that a few can be added and
-// subtracted within 64 bits of nanoseconds (the years 1678 to 2262).
+// Times and durations in JSON. The functions bound what they read. So code can add and subtract a
+// few of them within 64 bits of nanoseconds (the years 1678 to 2262).
 #pragma once
 
 #include <chrono>

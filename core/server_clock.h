@@ -8,11 +8,11 @@
 // now() never falls while `at` does not. If only slower answers have come for kFollowsSoon, the
 // clock goes at half its pace until it agrees with them.
 //
-// Several API servers with different clocks may stand behind one address. The clock follows the
-// fastest one. For kFollowsFor it then ignores servers that are slower by at most the difference
-// that it has seen. So the time does not flap. A clock that is faster by more than kLeap is followed
-// only once no answer has agreed with this one for kFollowsSoon: a single server with a wrong clock
-// ends no deadline.
+// Several API servers with different clocks may share one address. The clock follows the fastest
+// one. For kFollowsFor it then ignores servers that are slower by at most the difference that it
+// has seen. So the time does not flap. If a server is faster by more than kLeap, the clock follows
+// it only after kFollowsSoon without an answer that agrees with the clock. So a single server with
+// a wrong clock ends no deadline.
 //
 // Loop only.
 #pragma once
@@ -28,7 +28,7 @@ class ServerClock {
   // Among many requests the answers of both servers alternate.
   static constexpr std::chrono::seconds kFollowsSoon{5};
   static constexpr std::chrono::seconds kLeap{60};
-  // Connections stay open for long, so the few answers at rest may all come from one server.
+  // The few requests at rest reuse open connections, so their answers may all come from one server.
   static constexpr std::chrono::minutes kFollowsFor{10};
 
   // An answer with this Date header: the steady times of its request and its receipt.

@@ -1,6 +1,6 @@
-// The words that the operator and the agent of a warm worker use to each other (docs/workers.md):
-// one annotation of each of the worker's two Leases. Both sides check what they read: the other
-// side may be a tenant, or of another version.
+// The words between the operator and the agent of a warm worker (docs/workers.md). Each of the
+// worker's two Leases has them in one annotation. Both sides check what they read: the other side
+// may be a tenant, or of another version.
 #pragma once
 
 #include <cstddef>
@@ -95,9 +95,10 @@ std::string encode_work(const Work& work);
 // - Attempts that run or were returned lose their texts.
 // - Attempts that ended or were stopped become kRunning, without texts. The agent keeps the answer
 //   and sends it with a later report.
-// The first end always fits. 32 answers without texts, each with a UID of 36 bytes and numbers of
-// 19 digits, are less than 6 KB. One message and result without control characters and one
-// checkpoint are at most 2 * (256 + 1,024) + 6 * 1,024 bytes of JSON, less than 9 KB.
+// The first end always fits. Without texts 32 answers take less than 6 KB: each has a UID of 36
+// bytes and numbers of 19 digits. The texts of one end are a message and a result, without control
+// characters, and a checkpoint. Their JSON has at most 2 * (256 + 1,024) + 6 * 1,024 bytes, less
+// than 9 KB.
 std::string encode_report(const WorkerReport& report);
 
 // Errors name the first thing that is wrong. An empty text is an empty work of seq 0.

@@ -46,15 +46,15 @@ struct Record {
   std::string uid;  // empty: not seen yet
   bool operator==(const Record&) const = default;
 };
-// None: there is none, or its owner has put words there that are no names.
+// None: the Job has no record of its own, or its owner has put words there that are not names.
 std::optional<Record> record_of(const BatchJob& job);
 // Lower case, digits, "-" and ".", as names (RFC 1123) and UIDs are: safe in a selector or a shell.
 bool is_object_name(std::string_view text);
 // The Job's metadata with this record.
 Json with_record(const BatchJob& job, const Record& record);
 
-// Its DurableJob gets a queue. The shard of both is the namespace's then, else that of the Job's
-// UID: reconciler::shard_key().
+// Its DurableJob gets a queue. Then the namespace decides the shard of both, else the Job's UID:
+// reconciler::shard_key().
 bool has_queue(const Json& metadata);
 
 // The name that the DurableJob gets: the Job's, if it can be the name of a DurableJob.

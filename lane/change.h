@@ -27,7 +27,7 @@ struct Change {
   Refusals refused;              // what needs no try
   Source wanted;
   bool sends_completions = false;
-  // What is recorded once the rest is in force and the refusals have been told.
+  // The record once the rest is in force and the refusals are reported.
   Source settled() const;
   std::int64_t completions = 1;
 };

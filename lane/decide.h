@@ -1,7 +1,7 @@
 // What to write next for a batch/v1 Job of the lane. Pure.
 //
-// Every write has a precondition, and the next decision starts from what the API server has, so any
-// prefix of the writes may be all that happened:
+// Every write has a precondition, and the next decision starts from what the API server has. So the
+// process may die between any two writes:
 //
 //   1. the Job's status: the name of its DurableJob, startTime      compare-and-swap
 //   2. the DurableJob, owned by the Job                             the name is the Job's alone
@@ -39,7 +39,7 @@ struct View {
   std::optional<std::string> refusal = std::nullopt;
   // Pods of a DurableJob that is gone may still run.
   bool pods_left = false;
-  // What this process had to leave out of a change, and of which one.
+  // The fields that this process had to leave out of a change, and that change.
   struct Refused {
     Source wanted;
     Refusals fields;
@@ -93,8 +93,8 @@ struct Decision {
 
 Decision decide(const View& view);
 
-// True: this DurableJob, which the Job owns, is not the one that runs it, and has to go. A replica
-// that was paused for long creates one: under a name that is obsolete, or after the Job has ended.
+// True: the Job owns this DurableJob, but it does not run the Job, so it has to go. A replica may
+// create it after a long pause: under an obsolete name, or after the Job's end.
 bool is_stray(const BatchJob& job, const reconciler::Job& durable);
 
 }  // namespace holdfast::lane

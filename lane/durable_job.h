@@ -14,8 +14,8 @@ struct Mapped : Differences {
 };
 Mapped map_job(const BatchJob& job, const std::string& name);
 
-// The fields that may change while the Job lives, its template apart: the others are immutable in
-// a Job, or come from annotations, which are read once.
+// The fields that may change while the Job lives, its template apart. The others are immutable in a
+// Job, or come from annotations. The operator reads those once.
 Json changeable(const Json& spec);
 
 // "<hash of changeable()>-<hash of the template>", for reconciler::kBatchJobAnnotation.

@@ -9,9 +9,9 @@
 
 namespace holdfast::reconciler {
 
-// The delay before the next attempt, after n ends in a row (n >= 1) that spent one budget:
-// min(initial * factor^(n-1), max), then shortened by up to jitterPercent. The jitter depends only
-// on the job's UID and the ended attempt, so that every replica computes the same.
+// The delay before the next attempt, after n ends in a row (n >= 1) that spent one budget. It is
+// min(initial * factor^(n-1), max), shortened by up to jitterPercent. The jitter depends only on
+// the job's UID and the ended attempt, so that every replica computes the same.
 Duration backoff_delay(const RetryBackoff& backoff, int n, const std::string& job_uid,
                        std::int64_t attempt);
 

@@ -1,7 +1,7 @@
-// The edges of the job's state machine. decide() plans no others (edges.cc makes them). hack/edges.py
-// reads this table too: the CRD's rules on the phase and their messages, docs/api.md,
-// docs/pictures/state-machine.svg and the invariants of the integration tests come from it. Only
-// tests/model has edges of its own, as a second opinion.
+// The edges of the job's state machine. decide() plans no others (edges.cc makes them). The script
+// hack/edges.py reads this table too. The CRD's rules on the phase, their messages and docs/api.md
+// come from it. So do docs/pictures/state-machine.svg and the invariants of the integration tests.
+// Only tests/model has edges of its own, as a second opinion.
 #pragma once
 
 #include "reconciler/types.h"

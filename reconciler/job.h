@@ -37,8 +37,8 @@ struct Job {
   bool cancel = false;        // spec.cancel of the whole job
   std::optional<QueueRef> queue;
   std::vector<std::string> notify;  // names of targets, kNotifyLimit at most
-  // What spec says that this version of the operator does not know, for people: a newer version
-  // made the job. Such a job gets no new attempt. Empty: nothing.
+  // The parts of spec that this version of the operator does not know, for humans: a newer version
+  // made the job. Such a job gets no new attempt. Empty: it knows all.
   std::string unknown;
   Status status;
   std::size_t stored_bytes = 0;  // as JSON; 0: a job with one run, or an ended one

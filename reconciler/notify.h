@@ -20,22 +20,23 @@ inline constexpr std::chrono::seconds kShortestNotifyPause{5};
 inline constexpr std::chrono::seconds kLongestNotifyPause = std::chrono::hours(6);
 // A pause is 80 % to 120 % of its length, so that what failed together does not come back together.
 inline constexpr int kNotifyPauseSpreadPercent = 20;
-// An event whose turn has not come so long after it is given up without a try: many events may wait
-// for a target that asks for pauses, and `ttlSecondsAfterFinished` waits for them.
+// If an event's turn has not come for this long, the event is given up without a try. Many events
+// may wait for a target that asks for pauses, and `ttlSecondsAfterFinished` waits for them.
 inline constexpr std::chrono::seconds kNotifyAtMost = kNotifyFor + kLongestNotifyPause;
 // A process that has lived for less has perhaps tried nothing yet: it gives up nothing untried.
 inline constexpr std::chrono::minutes kFirstTryWithin{10};
-// A target that the operator does not know, or that the namespace may not use: counted from the
-// event, or from when the status first says so if that is later. It is no shorter, because after a
-// change of the configuration not all replicas have it at once.
+// A target that the operator does not know, or that the namespace may not use, is given up after
+// this time. The time counts from the event, or from when the status first says so if that is
+// later. It is no shorter, because after a change of the configuration not all replicas have it at
+// once.
 inline constexpr std::chrono::seconds kUnknownTargetFor = std::chrono::minutes(10);
 
 // How long a target that asks for a pause (Retry-After) gets no message at all.
 Duration obeyed_pause(Duration asked);
 
-// After a try that failed: how long until the next one of this event. It is about the event's age,
-// so it doubles like any back-off, and a restart needs no record of earlier tries. `draw`: 0 to 1.
-// `obeyed`: obeyed_pause(); none: the target asked for nothing.
+// After a try that failed: how long until the next one of this event. It is about the event's age.
+// So it doubles like any back-off, and a restart needs no record of earlier tries. The `draw` is
+// from 0 to 1. The pause `obeyed` is from obeyed_pause(); none: the target asked for nothing.
 Duration next_notify_pause(Duration age, double draw, std::optional<Duration> obeyed);
 
 // The try may have been the last one: a target that fails now is given up.
@@ -47,7 +48,7 @@ struct TargetView {
   State state = State::kUnknown;
   std::vector<NotifyEvent> events;  // of kKnown: those that it takes
 
-  // One that is not known may become known, and then takes all.
+  // An unknown target wants all events, because the operator may come to know it.
   bool wants(NotifyEvent event) const;
 };
 

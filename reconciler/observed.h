@@ -1,6 +1,6 @@
-// What this replica has observed of a job, beside what the API's objects say: nodes, Leases,
-// slots, refusals, and since when. With the job and its pods it is the view that decisions are made
-// from. Plain values; units in the types.
+// This replica's observations of a job, beside what the API's objects say: nodes, Leases, slots,
+// refusals, and since when. Decisions are made from them, the job and its pods. Plain values; units
+// in the types.
 #pragma once
 
 #include <cstddef>
@@ -123,7 +123,7 @@ struct RunObserved {
   Duration still_for{0};
 };
 
-// What is known of an attempt at its place, while its end is not on record.
+// The state of an attempt at its place, as far as it is known, while its end is not on record.
 enum class AtPlace {
   kUnknown,  // wait
   kRunning,
@@ -137,7 +137,7 @@ enum class AtPlace {
 // the run's next attempt may begin.
 bool is_empty(AtPlace place);
 
-// What is known of a run's last attempt whose place is a slot of a warm worker.
+// The state of a run's last attempt whose place is a slot of a warm worker, as far as it is known.
 struct SlotView {
   AtPlace at = AtPlace::kUnknown;
   // The worker lives, and its Leases were read as they are now. Only then kUnknown says that it has
@@ -171,7 +171,7 @@ struct PermitView {
   Duration waited{0};     // since the job first asked, as this process knows
 };
 
-// What a job's pool has for it.
+// The workers that a job's pool offers it.
 struct PoolView {
   struct Worker {
     std::string name;           // of its pod
@@ -241,8 +241,8 @@ struct Observed {
 };
 
 inline constexpr std::int64_t kSingleLease = -2;
-// A Lease of a run that is not in status.runs, or of an earlier stage, or with a name that the run's
-// Lease had before `completions` changed from or to 1.
+// A Lease that no current run uses. Its run is not in status.runs, or is of an earlier stage. Or
+// `completions` changed from or to 1, and the Lease has the name from before.
 struct LeaseOver {
   std::int64_t run = 0;  // kSingleLease: that of a stage with one run
   LeaseView lease;
@@ -257,7 +257,7 @@ struct JobView {
   std::vector<LeaseOver> leases_over;  // only of a job with a heartbeat, or with stages
   std::string shard_label{};           // what its pods' labels should say
 
-  // What is known of the run at this place in status.runs; nothing, if `runs` is shorter.
+  // The view of the run at this place in status.runs; an empty one if `runs` is shorter.
   const RunView& seen(std::size_t place) const;
   // Of the job's first run.
   RunView& begun();

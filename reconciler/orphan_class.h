@@ -3,7 +3,7 @@
 
 namespace holdfast::reconciler {
 
-// The cause from which a lost, hung or overlong attempt was recovered: the class in the recovery
+// Why an attempt was lost, hung or overlong, and so was recovered. It is the class in the recovery
 // histogram (docs/concepts.md). kNone: the pod itself reported its end.
 enum class OrphanClass {
   kNone,

@@ -35,9 +35,9 @@ struct HolderCount {
   int lost_together() const { return 2 * lost > held ? lost : 0; }
 };
 
-// The extra wait of the next attempt after its back-off, if `lost` jobs were lost together: at most
-// min(lost / kRestartsPerSecond, kLongestSpread), and zero up to kRestartsAtOnce. It depends only
-// on `lost`, the job's UID and the ended attempt.
+// The extra wait of the next attempt after its back-off, if `lost` attempts were lost together. It
+// is at most min(lost / kRestartsPerSecond, kLongestSpread), and zero up to kRestartsAtOnce. It
+// depends only on `lost`, the job's UID and the ended attempt.
 Duration restart_wait(int lost, const std::string& job_uid, std::int64_t attempt);
 
 }  // namespace holdfast::reconciler

@@ -1,4 +1,4 @@
-// What it means that the API server refuses a write, and when the write is tried again. Pure.
+// Decides what the API server's refusal of a write means, and when to try again. Pure.
 #pragma once
 
 #include <optional>
@@ -17,17 +17,17 @@ Duration retry_delay(int refusals);
 // its admission webhooks may take 30 s each. A lost request never gets an answer, so only the
 // second try waits this long. Nor is a request without an answer applied later than this.
 inline constexpr seconds kCreationLimit{65};
-// A creation that ended like this may still succeed: the answer is missing, or it says that the API
-// server, or a proxy before it, lost its own. A webhook that fails is an answer.
+// A creation that ended like this may still succeed. The answer is missing, or it says that the API
+// server, or a proxy before it, got no answer itself. A webhook that fails is an answer.
 bool may_still_create(const Error& error);
 
 // Time or a newer view does not help: rights, a policy or a schema are in the way. It is logged,
 // because the job cannot go on by itself.
 bool person_must_help(ErrorCode code);
 
-// A rule of the cluster forbids the deletion of a pod that has to stop, so nobody waits for its end
-// beyond the window: the pod is fenced, and a person must help. Any other failure may pass, and the
-// end of the job, or of its stage, waits for the pod.
+// True if a rule of the cluster forbids the deletion of a pod that has to stop. Then nobody waits
+// for its end beyond the window: the pod is fenced, and a human must help. Any other failure may
+// pass. Then the end of the job, or of its stage, waits for the pod.
 bool deletion_is_refused(const Error& error);
 // The old pod is deleted before the next one is created, unless deletions have failed for so long
 // already. `failing_for`: none: none has failed.

@@ -1,6 +1,6 @@
-// Who works on which job. A key decides its shard, out of a fixed number. Each shard is a
-// Lease, which one member at a time holds. Pure: the state of members and shards goes in, an action
-// for each shard comes out. operator/membership/membership.h has the loop, requests and clocks.
+// Who works on which job. A key decides its shard, out of a fixed number. Each shard is a Lease,
+// which one member at a time holds. Pure: the state of members and shards goes in, an action for
+// each shard comes out. The loop, requests and clocks are in operator/membership/membership.h.
 //
 // Shards only keep replicas from doing the same work. Outcomes are right without them: two replicas
 // that act on one job collide on its resourceVersion or its pod's name.
@@ -19,7 +19,7 @@ namespace holdfast::reconciler {
 
 inline constexpr int kMaxShards = 1024;
 
-// What decides a job's shard: its UID, or its namespace if it has a queue or a pool. So one replica
+// A job's shard depends on its UID, or on its namespace if it has a queue or a pool. So one replica
 // knows all jobs of a queue or a pool, and these have the same shard. Without a queue, a job that
 // runs a batch/v1 Job keeps the shard that it was made with, which is that Job's.
 const std::string& shard_key(const Job& job);
@@ -78,8 +78,8 @@ struct ShardDecision {
 
 std::vector<ShardDecision> decide_shards(const ShardsView& view);
 
-// The shards that we have or may have soon, for what must be ready by then: those held; those
-// planned for us by these decisions; and those that would be if the members `soon_dead` were dead.
+// The shards that we have or may have soon, so that we can prepare for them. We hold them, these
+// decisions plan them for us, or we would get them if the members `soon_dead` died.
 std::set<int> wanted_shards(const ShardsView& view, const std::vector<ShardDecision>& decisions,
                             const std::set<std::string>& soon_dead);
 

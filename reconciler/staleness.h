@@ -60,7 +60,7 @@ struct LiveTime {
   Duration epoch{0};
 };
 
-// After an outage of the API server a kubelet or an agent may need this long to renew: a hanging
+// After an outage of the API server a kubelet or an agent may need this long to renew. A hanging
 // request takes 10 s, and the retry comes a few seconds later. No operator sees an outage between
 // two of its processes. So silence from a record counts only after this process has itself seen
 // this much.
@@ -110,16 +110,16 @@ class RecordTracker {
   void for_each_silent(Duration at_least, const ClockOf& clock, const Visit& visit) const;
 
   // True if more than 55 % of the other records have been silent for over half of `window`. Only
-  // records that changed since the epoch or were carried count, and there must be at least three.
-  // A record that fell silent more than one `window` before this one does not count at all, e.g. a
-  // node that was switched off. Then the path to all of them is in doubt. It is not if the record's
-  // own group has three others that are not mostly silent: so one tenant's trouble rarely holds up
+  // records that changed since the epoch or were carried count, and there must be at least three. A
+  // record that fell silent more than one `window` before this one does not count, e.g. a node that
+  // was switched off. If true, the path to all of them is in doubt. It is false if the record's own
+  // group has three others that are not mostly silent. So one tenant's trouble rarely holds up
   // another tenant's verdicts.
   bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
   // True if the verdict on a record that has been silent for `window` or more must wait. While
   // breaker() is true it waits for one more window, once for each silence. The breaker's count of
-  // the others may be 100 ms old, so that many looks cost no more than one.
+  // the others may be 100 ms old, so that many looks cost as little as one.
   bool held_back(const std::string& name, Duration window, const ClockOf& clock, SteadyTime now);
 
   std::size_t size() const { return records_.size(); }

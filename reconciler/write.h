@@ -41,8 +41,8 @@ struct WriteStatus {
   // Targets that an event was meant for and that will not get it, once for each event.
   std::vector<std::string> dropped_for = {};
 };
-// The writes of one run are performed in their order, those of different runs side by side. `run`
-// is the index of the run; kNoRun: of none that is on record.
+// The writes of one run are performed in their order, those of different runs side by side. The
+// index of the run is `run`. kNoRun: the write is for no run on record.
 inline constexpr std::int64_t kNoRun = -1;
 // POST of an attempt's pod.
 struct CreatePod {

@@ -5,8 +5,9 @@
 //
 // 1. A consistent list of one object tells the resource's version. In a busy cluster the watch
 //    passes it at once.
-// 2. Of a quiet kind only a bookmark would, once a minute. Then it lists the namespace's metadata,
-//    consistently, and compares it with the cache. What differs, the watch has to bring.
+// 2. A quiet kind passes it only with a bookmark, once a minute. Then it lists the namespace's
+//    metadata, consistently, and compares it with the cache. The watch must then bring each
+//    difference.
 //
 //   const Moment seen = moments.next();      // e.g. a write of another resource was acknowledged
 //   if (check.shown(ns) < seen) check.compare(ns);

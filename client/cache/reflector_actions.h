@@ -1,4 +1,4 @@
-// What a reflector's machine says must be done, in order. The informer carries it out.
+// The actions that a reflector's machine asks for, in order. The informer carries them out.
 #pragma once
 
 #include <cstdint>

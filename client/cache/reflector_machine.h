@@ -14,8 +14,8 @@
 // - If a consistent list has a version below an earlier one, that is a time travel. The machine
 //   counts it and replaces everything.
 //
-// Its parts: the list under way (reflector_list.h), what goes wrong and how long to wait
-// (reflector_trouble.h), and the check after a refresh (reflector_refresh.h).
+// Its parts: reflector_list.h (the list under way), reflector_trouble.h (errors and back-off), and
+// reflector_refresh.h (the check after a refresh).
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The local copy of all objects of one kind, by key and by indexes. Loop only. Objects are
 // immutable and shared, so a reader may keep them for any time.
 //
-// A store may hold a million objects, so it keeps no copy of their keys, and objects at rest stay
-// packed (client/kube/packed.h). Readers get whole objects. What only compares versions takes
+// A store may hold a million objects. So it keeps no copy of their keys, and objects at rest stay
+// packed (client/kube/packed.h). Readers get whole objects. Code that only compares versions takes
 // objects as they are stored: stored(), for_each_stored(), put(), erase().
 #pragma once
 

@@ -42,7 +42,7 @@ class View {
 
   View(Informer& informer) : informer_(&informer) {}
 
-  // What does not depend on the type of the objects.
+  // The functions that do not depend on the type of the objects.
   Informer* operator->() const { return informer_; }
   Informer& operator*() const { return *informer_; }
 

@@ -1,5 +1,5 @@
-// What a process asks of each of its controllers: when they begin and stop, and what has changed
-// for all of them. A manager holds a list. Loop only.
+// The calls of a process to each of its controllers: begin, stop, and changes that concern all of
+// them. A manager holds a list of controllers. Loop only.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
-// How many slots each tenant may use: no more than are still free. So one tenant gets at most half
-// of all, and each further tenant that fills up gets half of what the others left. Of 32 slots six
-// tenants that hang get 16, 8, 4, 2, 1 and 1. A seventh waits until one of their requests ends or
-// times out. Only a tenant that has no slot may take that one.
+// How many slots each tenant may use: at most as many as are still free. So one tenant gets at most
+// half of all, and each further tenant that fills up gets half of what the others left. Of 32 slots
+// six tenants that hang get 16, 8, 4, 2, 1 and 1. A seventh waits until one of their requests ends
+// or times out. Only a tenant that has no slot may take that one.
 #pragma once
 
 #include <string>

@@ -3,7 +3,7 @@
 //
 // - raise() keeps the version of the last own write of a kind. A cache shows the write once its
 //   version is as high (cache::Informer::version()).
-// - OwnWrite<T> is the newest state of one object: the cache's, or that of the own write.
+// - OwnWrite<T> is the newest state of one object: from the cache, or from the own write.
 // - OwnWriteWait is how long one key waits for the caches before its next look.
 // - OwnWrites are the keys and coroutines of one controller that wait for the caches.
 //
@@ -13,8 +13,8 @@
 //   if (behind) own_writes.wake_when_shown(key);
 //   result.wake_after = memory.wait.left(behind, ns, {{"job", key}}, loop.now());
 //
-// When the server's data was set back, the versions of own writes count no more: set them to zero,
-// and call OwnWrite::forget().
+// When the server's data was set back, the versions of own writes are void. Set them to zero, and
+// call OwnWrite::forget().
 //
 // Loop only.
 #pragma once
@@ -39,7 +39,7 @@ namespace holdfast::controller {
 // A watch that has not shown our own write after this time lags.
 inline constexpr std::chrono::seconds kOwnWriteTimeout{5};
 
-// Raises `version` to that of the object in an answer. `version` never falls.
+// Raises `version` to the version of the object in an answer. `version` never falls.
 void raise(std::uint64_t& version, const JsonView& object);
 
 template <class T>
@@ -50,7 +50,7 @@ class OwnWrite {
     state_ = std::move(state);
     version_ = version;
   }
-  // Zero: there is none.
+  // Zero: no state.
   std::uint64_t version() const { return version_; }
   const T& state() const { return state_; }
   // The cache's version of the object (zero: none) is from before the write.
@@ -70,8 +70,8 @@ class OwnWrite {
 class OwnWriteWait {
  public:
   // Zero: act. Else look again after this time, or sooner. `behind`: the first cache that does not
-  // show the key's own writes yet; null: all do. Each kOwnWriteTimeout its watch is said to lag, with
-  // `seen` for the log, which names the key.
+  // show the key's own writes yet; null: all do. After each kOwnWriteTimeout it calls the cache's
+  // watch_lags() with `seen`, which names the key for the log.
   Duration left(cache::Informer* behind, const std::string& namespace_, Log::Fields seen,
                 SteadyTime now);
 

@@ -3,7 +3,7 @@
 // the loop, so a waiting reconcile blocks no other key. The queue ensures that each key has at most
 // one reconcile at a time.
 //
-// What happens to the key afterwards:
+// The result decides about the key:
 //   error            -> retried after its back-off (an exception counts as an error)
 //   wake_after       -> failures are forgotten, unless it decided nothing; retried after that time.
 //                       If the time has passed already, the back-off applies, so that the key
@@ -76,7 +76,7 @@ class ReconcilePool {
   // Runs in a later turn in which no reconcile is in flight, once.
   void when_idle(std::function<void()> idle);
 
-  // Starts no more reconciles; those in flight go on. `on_idle` runs in a later turn, after the
+  // Starts no further reconcile. Those in flight go on. `on_idle` runs in a later turn, after the
   // last has ended. May be called again.
   void stop(std::function<void()> on_idle);
 

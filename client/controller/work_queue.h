@@ -69,7 +69,7 @@ class WorkQueue {
   Duration unfinished_work() const;  // the sum over keys in process
   Duration longest_running() const;
 
-  // Hands out no more keys, and drops timers and adds.
+  // Hands out no further key, and drops timers and adds.
   void shut_down();
 
  private:

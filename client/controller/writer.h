@@ -1,5 +1,5 @@
 // Writes of a controller that shares its objects with other replicas. Each replica holds some
-// shards of them, and works under claims: a claim is the right to act on one shard in one tenure of
+// shards of them, and works under claims. A claim is the right to act on one shard in one tenure of
 // it. The Gate knows which claims still hold. The Writer asks it right before each request, and no
 // request outlives its claim.
 //

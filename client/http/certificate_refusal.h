@@ -28,8 +28,8 @@ class CertificateRefusal {
   std::string why_ HOLDFAST_GUARDED_BY(mutex_);
 };
 
-// From now on handshakes of the context report to `refusal`, which the context keeps alive. `host`
-// is the name or address that the certificate must carry. The set of accepted certificates does not
+// From now on handshakes of the context report to `refusal`. The context keeps it alive. The
+// certificate must carry `host`, a name or an address. The set of accepted certificates does not
 // change. Call it once for each context.
 void record_refusals(SSL_CTX* context, std::string host,
                      std::shared_ptr<CertificateRefusal> refusal);

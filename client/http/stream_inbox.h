@@ -2,8 +2,8 @@
 // I/O thread splits bytes into lines, or into frames with their lengths in front, and decodes them.
 // It stops reading while too many bytes wait for the loop.
 //
-// I/O threads call feed() and set_status(), never two at a time. The loop calls everything else.
-// `wake` runs on an I/O thread when there is something to take, once until the loop takes it.
+// I/O threads call feed() and set_status(), never two at a time. The loop calls everything else. An
+// I/O thread calls `wake` when there is something to take, once until the loop takes it.
 #pragma once
 
 #include <any>
@@ -49,7 +49,7 @@ class StreamInbox {
   // The loop has handled the batch: the reader may go on.
   void resume();
 
-  // The loop wants no more. Releases a waiting reader.
+  // The loop stops reading. Releases a waiting reader.
   void close();
 
   // After the end: the body for a status that is not 200, or the error if a line was cut off.

@@ -2,7 +2,7 @@
 // cpprestsdk; the simulator has its own.
 //
 // Threads: call every method on the loop. Every handler runs on the loop, in a later turn, never
-// inside the call that caused it. `decode` functions run on an I/O thread and must be pure.
+// inside the call that caused it. The `decode` functions run on an I/O thread and must be pure.
 //
 // A request answers exactly once, and a stream ends exactly once. This includes cancelled calls
 // (ErrorCode::kCancelled) and the transport's end.
@@ -38,7 +38,7 @@ inline constexpr std::size_t kUrgencies = 3;
 class BodyReader {
  public:
   virtual ~BodyReader() = default;
-  // False: it needs no more.
+  // False: it needs no further piece.
   virtual bool read(std::string_view piece) = 0;
   // The parsed body.
   virtual std::any finish() = 0;
@@ -72,8 +72,8 @@ struct Response {
 };
 
 // An Error means that no usable answer came: kTransient or kCancelled. It is kTerminal if the
-// answer is too large, or if the request cannot be sent at all. `maybe_applied` is false only if
-// the request certainly never left. An HTTP error status is a Response.
+// answer is too large, or if the request cannot be sent at all. The flag `maybe_applied` is false
+// only if the request certainly never left. An HTTP error status is a Response.
 using ResponseHandler = std::function<void(Result<Response>)>;
 
 struct StreamRequest {

@@ -6,8 +6,8 @@
 //
 // It retries as client-go does: 429 and 5xx with a Retry-After, and connection errors of idempotent
 // requests. There are at most kMaxRetries retries, and none after the caller's deadline. The caller
-// decides about all other errors. --qps sets a rate limit; the default is no limit, because the
-// server's API Priority and Fairness does it better.
+// decides about all other errors. The flag --qps sets a rate limit. By default there is no limit,
+// because the server's API Priority and Fairness does it better.
 //
 //   auto call = client.put(path, body);
 //   Result<JsonDocument> answer = co_await call;
@@ -88,8 +88,8 @@ class Client {
   explicit Client(Dependencies dependencies);
   ~Client();
 
-  // `path` is encoded (object_path) and may carry a query. The JSON is the object in the answer,
-  // null if there is none.
+  // `path` is encoded (object_path) and may carry a query. The JSON is the object in the answer, or
+  // null if the answer has no object.
   Task<Result<JsonDocument>> get(std::string path, const CallOptions& options = {});
   // The answer as it is: a pod's log, say.
   Task<Result<std::string>> get_text(std::string path, const CallOptions& options = {});

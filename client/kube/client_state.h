@@ -43,7 +43,7 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   Task<Result<ListPage>> list(std::shared_ptr<const Kind> kind, http::Request request,
                               Limits limits);
   Task<bool> pause(Duration delay, const Limits& limits);
-  // Cancels the calls for which refuses() is true.
+  // Cancels each call that refuses() now rejects.
   void cancel_calls();
   bool refuses(http::Urgency urgency, const CancellationPtr& cancellation) const {
     return stopped || (winding_down && urgency != http::Urgency::kVital) ||

@@ -13,9 +13,9 @@
 // the old credentials: one API server that answers 401 by mistake must not cause an outage. Within
 // kExecRetry after a run, a 401 starts no new run, because a server may refuse everything.
 //
-// With a person at the terminal, a login takes as long as the person does: the program has no
-// limit, it gets the terminal, and requests wait for it after a 401. After each failed login the
-// next one comes later, whatever requests want: each asks the person.
+// A person at the terminal may log in. Then the program gets the terminal and has no time limit.
+// After a 401, requests wait for it. After each failed login the next one comes later, whatever
+// requests want, because each asks the person.
 #pragma once
 
 #include <functional>
@@ -59,7 +59,7 @@ struct Login {
   std::function<void()> take_back;  // and ours again
 };
 
-// What of the person the program has.
+// How the program may use the person: not at all, as a reader, or for answers.
 Person person_for(const ExecConfig& config, const std::optional<Login>& login);
 
 // Why the program cannot run here, if it must ask and nobody can answer.

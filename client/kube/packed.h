@@ -1,6 +1,6 @@
-// Objects at rest, in few bytes. A cache holds very many objects of which nothing is left to do,
-// and a decoded one takes kilobytes. A kind's `decode` may return such an object packed. The cache
-// keeps it like that, and whoever reads the cache gets the whole object: see Store.
+// Objects at rest, in few bytes. A cache holds very many finished objects, and each takes kilobytes
+// if it is decoded. A kind's `decode` may return such an object packed. The cache keeps it packed,
+// and readers get the whole object: see Store.
 #pragma once
 
 #include <string>

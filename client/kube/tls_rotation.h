@@ -1,6 +1,6 @@
 // Reads the files of the CA and the client certificate every `period` and reports changes. The last
-// usable contents stay in use while the files cannot be read or are refused: a certificate and its
-// key change one after the other. Loop thread only.
+// usable contents stay in use while the files cannot be read or are refused. A certificate and its
+// key do not change at the same moment. Loop thread only.
 #pragma once
 
 #include <functional>

@@ -31,9 +31,9 @@ struct AttemptsEnd {
 // a worker may still run, so its run stays until that place is empty.
 AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write);
 
-// True if a run that waits has spent more than its own budget allows: its limit was lowered, or its
-// last attempt has now left its worker. Only with backoffLimitPerIndex, because otherwise the job
-// itself fails, and not in a job that is being cancelled.
+// True if a run that waits has spent more than its own budget allows. Then its limit was lowered,
+// or its last attempt has now left its worker. Only with backoffLimitPerIndex (otherwise the job
+// itself fails), and not in a job that is being cancelled.
 bool has_overspent_run(const Context& context);
 // These runs have failed. They spend nothing more. An Event names the last of them.
 void fail_overspent_runs(const Context& context, WriteStatus& write);

@@ -16,13 +16,13 @@ namespace holdfast::reconciler {
 struct Decision {
   std::vector<Write> writes;
   // Verdicts, or second creations of pods, need a live read. For each of these runs (by index) read
-  // the pod of its last attempt with node and node Lease, and the run's Lease; then the job. Then
-  // decide again with RunObserved::confirmed. If the job has changed since the view, decide from
-  // the start. `writes` is empty then. No runs: read the last pod of a job that has none.
+  // the pod of its last attempt with node and node Lease, and the run's Lease. Read the job last.
+  // Then decide again with RunObserved::confirmed. If the job has changed since the view, decide
+  // from the start. `writes` is empty then. No runs: read the last pod of a job that has none.
   bool confirm = false;
   std::vector<std::int64_t> confirm_runs;
-  // The attempts of Observed::creations whose pods are to be read, too. One that does not exist is
-  // no open creation any more.
+  // The attempts of Observed::creations whose pods are to be read, too. If such a pod does not
+  // exist, its creation is no longer open.
   std::vector<std::int64_t> confirm_creations;
   // Open a run once Observed::may_create is true.
   bool awaits_creation = false;

@@ -24,8 +24,8 @@ struct PolicyMatch {
 //
 // A rule on exit codes looks at the regular containers first, then at the init containers and
 // sidecars. The message names the first container that matches. An exit code of 0 matches no rule.
-// An exit code that is not the workload's matches no rule either: the kubelet did not see the end,
-// or the agent stopped the worker.
+// Nor does an exit code that is not the workload's. Then the kubelet did not see the end, or the
+// agent stopped the worker.
 //
 // A rule that has both exit codes and conditions uses its exit codes alone. FailIndex is kCount if
 // the spec has no backoffLimitPerIndex, and later rules stay unused.

@@ -1,6 +1,6 @@
-// The conditions Reconciling and Stalled, from which tools for many kinds read the job's progress:
-// kstatus (Helm, Flux, kpt), Argo CD. kstatus uses the first that is true, so Stalled comes first.
-// Internal to reconciler/.
+// The conditions Reconciling and Stalled. From them, tools for many kinds read the job's progress:
+// kstatus (Helm, Flux, kpt), Argo CD. Stalled comes first, because kstatus uses the first that is
+// true. Internal to reconciler/.
 #pragma once
 
 #include "reconciler/types.h"

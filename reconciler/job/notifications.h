@@ -7,8 +7,9 @@
 
 namespace holdfast::reconciler {
 
-// Called on each status write. Adds the events of its changes to the outbox, takes out what targets
-// have taken or are given up, and tells of what is lost in the condition NotificationFailed.
+// Called on each status write. It adds the events of its changes to the outbox. It removes each
+// event that every target has taken or will never get. The condition NotificationFailed reports
+// what is lost.
 void keep_outbox(const Context& context, WriteStatus& write);
 
 // Plans a write if the outbox changes and no other write is planned, and looks again when a target

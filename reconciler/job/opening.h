@@ -56,9 +56,9 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
                   std::size_t losses, Status& next);
 
 // The runs on record that spec.completions leaves out: it fell while the job was suspended. With
-// podReplacementPolicy Failed, as all jobs of a pool have it, nothing of their last attempts may
-// run any more when the job forgets them: they may be asked for again. The fields `wait` and
-// `to_confirm` say what that waits for.
+// podReplacementPolicy Failed, as all jobs of a pool have it, their last attempts must have stopped
+// before the job forgets them. The runs may be asked for again. The fields `wait` and `to_confirm`
+// say what that waits for.
 Opening leave_out_runs(const Context& context);
 
 // A run could open if this version of the operator knew all of the job's spec.

@@ -28,13 +28,13 @@ class Plan {
     decision_.awaits_slots = runs;
     decision_.awaits_empty = alone;
   }
-  // As write(), unless the last write of this phase was too short a time ago: then later. A
-  // write with losses waits less, one with the last successes longer, and one that `is_urgent` not
-  // at all.
+  // As write(), but later if the last write of this phase was too short a time ago. A write with
+  // losses waits less, and a write with the last successes longer. If `is_urgent`, it does not
+  // wait.
   void write_in_turn(WriteStatus status, bool is_urgent = false);
   // Asks for live reads of these runs (by index), and of the pods of these open creations (by
-  // attempt). False: there are none, or this reconcile has read
-  // already, and they are due at once in the next one.
+  // attempt). False: nothing is to be read, or this reconcile has read already. Then they are due
+  // at once in the next one.
   bool confirm(const std::vector<std::int64_t>& runs,
                const std::vector<std::int64_t>& creations = {});
   // The same, for what cannot go on without these reads. False: there is nothing to read.
@@ -43,8 +43,8 @@ class Plan {
   // Of a job without runs: of its last pod.
   void confirm_last() { decision_.confirm = true; }
   // An admitted job that does not start by itself, or whose pool does not exist, gives its permit
-  // back: the status raises the attempt, so that nobody can start the job with this admission any
-  // more.
+  // back. The status raises the attempt, so that nobody can still start the job with this
+  // admission.
   void give_back_permit();
   void wake_in(Duration delay);
   void wake_at(Time when) { wake_in(when - context_.now); }

@@ -14,7 +14,7 @@ namespace holdfast::reconciler {
 // The pods of the job that still run.
 struct PodsLeft {
   const PodView* slowest = nullptr;
-  // Until it is given up; none: it is not, because nobody has taken the request to delete it.
+  // Until it is given up. None: it is not, because no request to delete it has succeeded.
   std::optional<Duration> time = Duration::zero();
   const DeletionTrouble* trouble = nullptr;  // of that pod
 
@@ -27,8 +27,8 @@ std::optional<PodsLeft> pods_left(const Context& context, Plan& plan);
 std::optional<PodsLeft> pods_to_await(const Context& context, Plan& plan,
                                       std::unordered_set<std::int64_t> lost = {});
 
-// What a job that is to end, or a stage, waits for, in this order: pods that run, and pods that may
-// still be created. `words`: what it says about the pods. True: it waits, and `plan` says so.
+// Before its end a job, or a stage, waits for pods that run, and then for pods that may still be
+// created. While pods run, `waiting` gets these `words`. True: it waits, and `plan` says so.
 bool wait_for_pods(const Context& context, const std::optional<PodsLeft>& left, Waiting words,
                    Plan& plan);
 // The attempts whose pods have to be looked for before the job, or its stage, is over.

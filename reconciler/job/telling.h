@@ -31,16 +31,16 @@ bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, St
 bool tell_version(const Context& context, Status& status);
 bool says_version(const Status& status);
 
-// The reason of Stalled, and of the Event, of a job with a rule of its success policy whose list of
-// indexes cannot be read whole. Decoding makes such a list an empty one.
+// The reason of Stalled, and of the Event, if the success policy has a list of indexes that cannot
+// be read whole. Decoding makes such a list an empty one.
 inline constexpr const char* kIndexesUnreadable = "IndexesUnreadable";
 // Such a rule is never met, and the job goes on. Says so in Stalled, after any other reason for it,
 // while the job goes on: only a person can mend it.
 void tell_unreadable(const Context& context, Status& next);
 bool says_unreadable(const Status& status);
 
-// What the job waits for now that no run is open. `last`: the attempt that ended last; null: none
-// has ended now.
+// Says in `waiting` why no run is open. `last`: the attempt that ended last; null: none has ended
+// now.
 void say_why_not_open(const Context& context, const Opening& opening, const AttemptsEnd* last,
                       Status& status);
 

@@ -1,8 +1,8 @@
 // Chooses the worker of a pool for an attempt, by rendezvous hashing. A key goes to the same worker
 // while that has a free slot. A worker that comes or goes moves only its own keys. The load is
-// bounded: no worker gets more than 1.25 times the mean, rounded up, while another one with
-// less has a free slot (Mirrokni, Thorup and Zadimoghaddam, "Consistent Hashing with Bounded
-// Loads"). Pure.
+// bounded. No worker gets more than 1.25 times the mean, rounded up, while another one with less
+// has a free slot. (Mirrokni, Thorup and Zadimoghaddam, "Consistent Hashing with Bounded Loads".)
+// Pure.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Decides how many workers a pool has: which pods to create, which workers to drain, and which pods
-// to delete (docs/workers.md, "The life of a worker"). Pure.
+// Decides how many workers a pool has. The plan says which pods to create, which workers to drain,
+// and which pods to delete (docs/workers.md, "The life of a worker"). Pure.
 //
 //   const PoolPlan plan = plan_pool(state);
 //   // Write plan.status if it is another one than the state's. Create `create` pods with the
@@ -9,40 +9,45 @@
 // seen. Two replicas that plan from the same state create pods of the same names. The state must
 // include the caller's own earlier writes, or the pool is too large for a moment.
 //
-// The rules.
-// - A pool grows by what waits. Starting workers count as capacity. Capacity is counted in slots,
-//   because workers of an older template may have more or fewer slots.
-// - A run that needs a worker of its own takes an empty worker. It cannot use the free slots of a
-//   busy worker, and no other run can use the slots of its worker.
-// - Starting and live workers together are at most maxWorkers. Draining ones do not count once
-//   their marks are seen.
-// - Scale-in drains live workers that were idle for idleSeconds, if the other live ones have room
-//   for all that runs and waits. A busy worker is never drained for it.
-// - It also deletes workers without a node that are older than idleSeconds, the youngest first, if
-//   the pool would make no other one in their place: they are more than minWorkers, no run waits
-//   for them, and no rollout does. Their age counts from the creation of their pods.
-// - More than maxWorkers, because the limit was lowered: starting workers go first, then idle ones,
-//   then the least loaded. A worker that drains ends what it has begun.
-// - Rollout: at most a quarter of the workers (at least one) drain at once. The pool first makes a
-//   new worker for each, unless maxWorkers forbids it. Then at most a quarter is missing at once.
-//   Workers of an older template that have not started are deleted at once.
-// - A pod is deleted when its worker has drained and holds nothing, or is cut off.
-// - A worker fails to start if its pod ends before it served, or soon after; if it was not live
-//   startDeadlineSeconds after its pod got a node; or at once, if its pod says that it cannot
-//   start. A pod without a node waits without limit: a gate or a full cluster is no failure of
-//   the template. A failure is put on record, with a back-off for the whole pool. The pod stays
-//   until then, for humans to look at, and it may still start. Then another one replaces it. While
-//   its deletion fails it counts towards maxWorkers: the next ones would not start either.
-// - A worker that served and ended soon after has not failed while another one of the template has
-//   lived for kShortLife: something else may have ended it. Two in a row have failed: the two that
-//   were created after all that serve now. So the pod of the first one stays for kShortLife.
-// - A worker that its commands ran out of memory has not failed, however short it lived: their own
-//   back-offs pace what follows.
-// - All failures of pods that were created before the recorded next start are one failure. So a
-//   failure counts once, whatever was lost. A worker that starts later ends the row, and so does a
-//   change of the spec.
-// - Of a pool whose spec has fields that this version does not know, only pods of workers that are
-//   over are deleted.
+// Growth: a pool grows by what waits, and starting workers count as capacity. Capacity is counted
+// in slots, because workers of an older template may have more or fewer slots. A run that needs a
+// worker of its own takes an empty worker. It cannot use the free slots of a busy worker, and no
+// other run can use the slots of its worker. Starting and live workers together are at most
+// maxWorkers. Draining ones do not count once their marks are seen.
+//
+// Scale-in drains live workers that were idle for idleSeconds, if the other live ones have room for
+// all that runs and waits. A busy worker is never drained for it. Scale-in also deletes workers
+// without a node whose pods were created more than idleSeconds ago, the youngest first. It keeps a
+// worker that minWorkers, a waiting run or the rollout needs. If maxWorkers was lowered, starting
+// workers go first, then idle ones, then the least loaded. A worker that drains ends what it has
+// begun.
+//
+// Rollout: at most a quarter of the workers (at least one) drain at once. The pool first makes a
+// new worker for each, unless maxWorkers forbids it. Then at most a quarter is missing at once.
+// Workers of an older template that have not started are deleted at once.
+//
+// Deletion: a pod is deleted when its worker has drained and holds nothing, or is cut off. If the
+// spec has fields that this version does not know, only pods of workers that are over are deleted.
+//
+// Failures to start:
+// A worker fails if its pod ends before it served, or fails within kShortLife after it got a node.
+// It also fails if it is not live startDeadlineSeconds after its pod got a node. It fails at once
+// if its pod says that it cannot start. A pod without a node waits without limit: a gate or a full
+// cluster is no failure of the template.
+//
+// A failure is put on record, with a back-off for the whole pool. The pod stays until then, for
+// humans to look at, and it may still start. Then another one replaces it. While its deletion fails
+// it counts towards maxWorkers: the next ones would not start either.
+//
+// A worker that served and ended soon after has not failed while another one of the template has
+// lived for kShortLife. Something else may have ended it. Two in a row have failed: the two that
+// were created after all that serve now. So the pod of the first one stays for kShortLife. A worker
+// whose commands ran out of memory has not failed, however short it lived. Their own back-offs pace
+// what follows.
+//
+// All failures of pods that were created before the recorded next start are one failure. So a
+// failure counts once, whatever was lost. A worker that starts later ends the row, and so does a
+// change of the spec.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +61,7 @@ namespace holdfast::reconciler {
 
 // The most pods that one plan creates, drains or deletes, each.
 inline constexpr std::int64_t kPlanLimit = 16;
-// A worker whose pod failed this soon after it got its node counts as one that did not start.
+// A worker whose pod failed this soon after it got its node counts as a worker that did not start.
 inline constexpr Duration kShortLife = std::chrono::minutes(1);
 // 10 s, 20 s, 40 s ..., at most 5 min.
 inline constexpr Duration kFirstStartDelay = std::chrono::seconds(10);

@@ -19,7 +19,7 @@ Duration start_delay(std::int64_t failures);
 // Keeps pointers into the state.
 class StartFailures {
  public:
-  // Counts one failure if there is one that is not on record.
+  // Counts one failure if any is not yet on record.
   explicit StartFailures(const PoolState& state);
 
   // The workers of the current template that failed. Some of them may still start.

@@ -1,5 +1,5 @@
-// The two Leases of a warm worker, as the operator decides on them (docs/workers.md): what the work
-// Lease says next, and what is known of an attempt at this worker. tests/model/workers.pml checks
+// Decides on the two Leases of a warm worker (docs/workers.md). The results are the work Lease's
+// next words, and the state of an attempt at this worker. The model tests/model/workers.pml checks
 // the protocol. Pure.
 #pragma once
 
@@ -28,8 +28,8 @@ struct Placed {
   std::int64_t message = 0;  // Job::message
 };
 
-// The work Lease's next words; none: they stay. `work`: as it was read, for the compare-and-swap.
-// `placed`: all open attempts with this worker as their place, as the records say.
+// The work Lease's next words. None: they stay. `work`: as it was read, for the compare-and-swap.
+// `placed`: all open attempts with this worker as their place, by the records.
 //
 // The entry of an attempt that is over leaves with the worker's answer, and is `stop` until then.
 // A worker that drains gets no new entry: such an attempt is handed back. It still learns that a

@@ -22,9 +22,9 @@ class EchoLag {
     kSame,   // the same lag as before
     kOther,  // a lag that has just begun: its last version was echoed, or there was none
   };
-  // Either Lease was seen. `work_uid`: empty if there is no work Lease. An agent that ignores its
-  // work Lease stays in one lag, however that changes: its echo is of another Lease or is ahead,
-  // e.g. because somebody set the work Lease back.
+  // Either Lease was seen. `work_uid`: empty if there is no work Lease. If an agent ignores its
+  // work Lease, it stays in one lag, however that Lease changes. Its echo is of another Lease or is
+  // ahead, e.g. because somebody set the work Lease back.
   Is seen(const std::string& work_uid, std::int64_t seq, const WorkerReport& report);
 
   // Names a lag that has just begun, for records that outlive the process.

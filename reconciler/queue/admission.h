@@ -1,8 +1,8 @@
 // Decides what a replica writes into the status of a queue now, and so which jobs may start. Pure.
 //
-// Admission is two writes (docs/queues.md): one compare-and-swap of the queue's status for all
-// admissions that are due, then the intents of these jobs. Before its first admission an owner
-// claims the queue (tenure.h).
+// Admission is two writes (docs/queues.md). First a compare-and-swap of the queue's status records
+// all admissions that are due. Then come the intents of these jobs. Before its first admission an
+// owner claims the queue (tenure.h).
 #pragma once
 
 #include <optional>
@@ -16,8 +16,9 @@ namespace holdfast::reconciler {
 
 // Changes of the numbers alone are written at most this often.
 inline constexpr seconds kQueueRefresh{5};
-// Admissions share their writes: the more permits are out, the sooner the next one comes back, so
-// the longer an admission waits after the last write. A queue of one permit waits for nothing.
+// Admissions share their writes. The more permits are out, the sooner the next one comes back. So
+// for each permit that is out an admission waits this long after the last write, up to
+// kAdmissionPause. A queue of one permit waits for nothing.
 inline constexpr std::chrono::milliseconds kAdmissionPauseOfPermit{5};
 inline constexpr std::chrono::milliseconds kAdmissionPause{250};  // at most
 

@@ -16,7 +16,7 @@
 
 namespace holdfast::reconciler {
 
-// A job as its queue sees it: one that has not ended and is not being deleted.
+// A job as its queue sees it. It has not ended and is not being deleted.
 struct QueuedJob {
   std::string uid;
   std::string name;
@@ -39,8 +39,7 @@ class Line {
   void put(QueuedJob job);
   // It is gone, has ended or is being deleted.
   void erase(const std::string& uid);
-  // The admissions as they stand in the queue's status. Each is open until its job has a higher
-  // attempt.
+  // The admissions in the queue's status. Each is open until its job has a higher attempt.
   void set_admissions(const std::vector<Admission>& admissions);
   // Costs O(keys with permits) if it changes.
   void limit_keys(std::optional<std::int64_t> limit);

@@ -1,5 +1,5 @@
-// The token bucket of a queue's rate. It stands in the queue's status, so a new owner goes on from
-// it and neither bursts nor stalls. Pure.
+// The token bucket of a queue's rate. The queue's status records it, so a new owner goes on from it
+// and neither bursts nor stalls. Pure.
 #pragma once
 
 #include <optional>

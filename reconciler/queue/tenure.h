@@ -15,8 +15,8 @@ namespace holdfast::reconciler {
 
 class QueueTenure {
  public:
-  // Our name, written for the first time in this tenure, is in the status of the queue with this
-  // UID. `moment`: of this process, after the answer to that write.
+  // This tenure's first write has put our name into the status of the queue with this UID. The
+  // `moment` is of this process, after the answer to that write.
   void claimed(std::string holder, std::string queue_uid, std::uint64_t moment) {
     holder_ = std::move(holder);
     queue_uid_ = std::move(queue_uid);

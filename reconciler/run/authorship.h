@@ -11,8 +11,8 @@
 
 namespace holdfast::reconciler {
 
-// The UID of the pod of the run's last attempt: from the status, from this process's memory, or
-// from the Lease granted for the attempt. Empty: not recorded yet.
+// The UID of the last attempt's pod: from the status, from this process's memory, or from the Lease
+// granted for the attempt. Empty: not recorded yet.
 std::string known_pod_uid(const Run& run, const RunView& seen);
 
 // The pod of the last attempt of the run at this place in status.runs; null: it is not in the view.
@@ -29,8 +29,9 @@ std::string proven_pod_uid(const JobView& view, std::size_t place, const PodView
 bool is_ours(const JobView& view, const PodView& pod);
 
 // True if the operator surely made this current pod of the run; then its report may end the
-// attempt. The pod has the known UID. While that is unknown, the job must own it, which only the
-// operator may set (docs/security.md), and it must have the mark of the attempt's intent.
+// attempt. The pod has the known UID. While that is unknown, the job must own the pod, and the pod
+// must have the mark of the attempt's intent. Only the operator may set such an owner
+// (docs/security.md).
 bool is_proven(const JobView& view, const Run& run, const RunView& seen, const PodView& pod);
 
 // The pod of a job's last attempt, as far as the status knows it; an empty name: there was none.

@@ -1,6 +1,5 @@
-// Pods that may still come: requests for them that somebody has sent and that nobody has seen
-// answered. A pod that is being created belongs to the job, so no job ends before it, and no stage
-// begins. Pure.
+// Pods that may still come, because a request for them has no known answer yet. A pod that is being
+// created belongs to the job. So meanwhile the job does not end, and no stage begins. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +19,18 @@ struct PodlessAttempt {
   // Its end is on record since then: no request for its pod was sent later. None: it is open.
   std::optional<Time> closed = std::nullopt;
 };
-// By attempt. Those that ended so long before `now` that no request for them can be left are not
-// among them, unless the status has them in `runs`.
+// Sorted by attempt. The list leaves out attempts that ended so long before `now` that no request
+// for them can be left, unless they are in `runs`.
 std::vector<PodlessAttempt> podless_attempts(const Status& status, Time now);
 
 // This process is creating the attempt's pod, or will be shown it soon.
 bool is_being_created(const JobView& view, std::int64_t attempt);
 
-// A request for the attempt's pod that may still be applied: by this process, or by another one
-// before. Null: there is none.
+// A request for the attempt's pod that may still be applied, from this process or an earlier one.
+// Null: no such request.
 const OpenCreation* creation_of(const JobView& view, std::int64_t attempt);
 
-// The last request of the job that may still be applied. Null: there is none.
+// The last request of the job that may still be applied. Null: no such request.
 const OpenCreation* last_creation(const JobView& view);
 
 }  // namespace holdfast::reconciler

@@ -35,7 +35,7 @@ bool worker_is_starting(const PodView& pod);
 
 // True if a known worker should renew this Lease: the job runs the attempt that holds it, and
 // nobody saw the holder's worker stop. Otherwise no renewal is due, and silence proves nothing
-// about the path to other workers. `pod`: the pod with the holder's name; null: it does not exist.
+// about the path to other workers. The `pod` has the holder's name. Null: it does not exist.
 bool is_worked_on(const LeaseView& lease, const Status& status, const PodView* pod);
 
 void add_heartbeat_limits(const RunContext& context, const PodView& pod,
@@ -64,7 +64,7 @@ LeaseStep hand_over_lease(const RunContext& context, const Run& next);
 LeaseStep leave_lease(const Context& context, const LeaseOver& over, const Status& next);
 
 // Throws BrokenInvariant if this write, a step towards `next`, gives the Lease to a wrong attempt
-// or pod. `pod`: the attempt's; null: none. `before`: the Lease on which the step was decided.
+// or pod. The attempt's `pod` may be null. The step was decided on the Lease `before`.
 void check_lease_write(const WriteLease& write, const Run& next, const PodView* pod,
                        const std::optional<LeaseView>& before);
 

@@ -28,11 +28,11 @@ Duration unseen_left(const RunContext& context, const PodView& pod);
 // "40 s", for humans.
 std::string in_seconds(Duration duration);
 
-// "; container main: ErrImagePull: no such image", for a message: what the kubelet says of a
-// container in trouble, else of one that waits. Empty: no container says why.
+// "; container main: ErrImagePull: no such image", for a message. It is the kubelet's text on a
+// container in trouble, else on a waiting container. Empty: no container says why.
 std::string why_not_started(const PodView& pod);
-// The same for what keeps the attempt from running, wherever it stands: the API server refuses its
-// pod, no node has the pod, or a container does not start. Empty: nothing is known to.
+// The same for anything that keeps the attempt from running: a refused pod, a pod without a node, a
+// container that does not start. Empty: nothing is known.
 std::string why_not_running(const RunContext& context);
 
 // All limits that run against this pod, unordered.

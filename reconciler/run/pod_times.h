@@ -25,8 +25,8 @@ bool start_is_taken_back(const RunContext& context, const PodView& pod);
 // When a container of the current pod first ran; none: none has. The time is the kubelet's, with
 // two corrections. If its clock is slow, the start is not before the pod was bound or was last seen
 // without a start. If its clock is fast, a future start becomes the moment when this process first
-// saw the pod run, or the recorded start. These two also stand in for a time that the kubelet does
-// not tell.
+// saw the pod run, or the recorded start. These two also replace a time that the kubelet does not
+// report.
 std::optional<Time> attempt_start(const RunContext& context, const PodView& pod);
 // Records the start in the run, in place of the intent's time. Later calls keep it.
 void record_start(const RunContext& context, const PodView& pod, Run& run);

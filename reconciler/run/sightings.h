@@ -1,4 +1,4 @@
-// What one process has seen of a job's latest pod, version by version. It ignores the clocks of
+// One process's sightings of a job's latest pod, version by version. It ignores the clocks of
 // schedulers and kubelets, which may be wrong by any amount. Pure; lost with the process.
 //
 //   sightings.see(pod, now);           // each version that the watch shows

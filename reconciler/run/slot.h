@@ -7,14 +7,14 @@
 
 namespace holdfast::reconciler {
 
-// The container that runs the command, in the pod that stands for the slot.
+// The container that runs the command, in the pod that represents the slot.
 inline constexpr const char* kSlotContainer = "command";
 
 // `run` has its place on a worker. The pod has ended if no process of the attempt runs there any
 // more, and nothing may be written to it.
 PodView slot_as_pod(const Job& job, const Run& run, const SlotView& slot);
 
-// What should become of an open run whose attempt is on a worker. No live read is needed: the
+// Decides the next step of an open run whose attempt is on a worker. No live read is needed: the
 // worker's Lease has one writer, and the next place waits until this one is empty.
 RunStep decide_at_worker(const RunContext& context);
 
