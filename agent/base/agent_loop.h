@@ -33,7 +33,7 @@ class AgentLoop {
   void watch(std::function<void()> due, std::function<void()> signals);
   // The timer is set to this time, or to at once if it has passed.
   void wake_at(SteadyTime due);
-  // The next signal that has come; none: no more, or the loop has ended.
+  // The next signal that has come. None: no signal is left, or the loop has ended.
   std::optional<int> next_signal();
   void turn() { io_.run_one(); }
 

@@ -1,6 +1,6 @@
 // Checkpoints: what the worker has done, so that the next attempt goes on from there. The child
 // leaves them in a file next to the progress file. Its agent writes the last one into the Lease
-// with a renewal, and then leaves the id of what the API server has in another file.
+// with a renewal. Then it leaves the id of the checkpoint that the API server has in another file.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ struct Checkpoint {
 };
 
 // The command `checkpoint [--wait] TEXT|@FILE`. An error says what is wrong with the text. `wait`:
-// returns once the API server has it, or with an error if the agent cannot say so any more, or if
-// another checkpoint came first.
+// returns once the API server has it. An error: the agent cannot say so any more, or another
+// checkpoint came first.
 Status leave_checkpoint(const std::string& progress_file, const std::string& text, bool wait);
 // The text of the command's argument.
 Result<std::string> checkpoint_text(const std::string& argument);

@@ -1,5 +1,5 @@
-// The files between one command and its agent, as the agent's loop sees them: the progress file, the
-// checkpoints, and the state that `check` and `checkpoint --wait` read (state_file.h).
+// The files between one command and its agent, as its loop sees them. They are the progress file,
+// the checkpoints, and the state that `check` and `checkpoint --wait` read (state_file.h).
 //
 //   CommandFiles::Look look = files.look(state);  // on the loop
 //   CommandFiles::Found found = look();           // on a thread that may hang

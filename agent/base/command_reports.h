@@ -1,4 +1,4 @@
-// What one command has reported, and how much of that the API server has. The agent of a job has one
+// The reports of one command, and how much of them the API server has. The agent of a job has one
 // of these, the agent of a warm worker one for each attempt. No clock inside.
 //
 // Progress and a checkpoint are worth a renewal soon, but not at once: they may be very frequent.
@@ -30,7 +30,8 @@ class CommandReports {
   // The API server has the checkpoint of the last renewal. Returns its number; none: it had it.
   std::optional<std::int64_t> keep();
 
-  // When a renewal is due for their sake. `renewed`, `lease`: the Lease's last renewal, its duration.
+  // When a renewal is due for their sake. `renewed`, `lease`: the Lease's last renewal, its
+  // duration.
   SteadyTime due(SteadyTime renewed, Duration lease) const;
 
   // How often the command made progress.
@@ -57,7 +58,7 @@ class CommandReports {
   std::int64_t sent_checkpoint_ = 0;
   std::string sent_text_;
 
-  // What the API server has.
+  // As the API server has it.
   std::int64_t told_mark_ = 0;
   bool told_overdue_ = false;
   std::int64_t kept_ = 0;

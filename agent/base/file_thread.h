@@ -24,7 +24,7 @@ class FileThread {
   using Work = std::function<Then()>;
 
   // Starts the thread: later a command may have used up the processes of the machine. Throws
-  // std::system_error if there is none.
+  // std::system_error if the thread cannot start.
   explicit FileThread(boost::asio::io_context& io);
   // The work in progress posts nothing to the loop after this. Does not wait for it.
   ~FileThread();

@@ -1,4 +1,5 @@
-// Rounds of SIGKILL until no process is left: one that was forked meanwhile needs another round.
+// Rounds of SIGKILL until no process is left. A process that was forked meanwhile needs another
+// round.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Keeps one Lease for its holder: when it is read and renewed, what an answer changes, and when all
-// that depends on it must end. The Guard keeps a job's Lease with it, Slots a worker's. Times and
-// answers go in. No clock and no socket inside.
+// Keeps one Lease for its holder. It says when to read and renew the Lease, what an answer changes,
+// and when all that depends on the Lease must end. The Guard keeps a job's Lease with it, Slots a
+// worker's. Times and answers go in. No clock and no socket inside.
 //
 //   LeaseKeeper lease(duration, random);
 //   if (!lease.in_progress() && now >= lease.due(wanted)) lease.send(now);  // may_renew(): a PUT
@@ -10,14 +10,17 @@
 //
 // The agent's half of S22 and S24: while the agent gets to run, no process of an attempt lives
 // beside one of its successor. D is the Lease's duration.
-// - Times count from when the last acknowledged renewal was SENT. The operator sees it later, and
-//   waits D from then until it gives the Lease to another holder.
-// - At 2/3 D (terminate_at()) the processes are asked to end, at 49/60 D (kill_at()) they are killed,
-//   and by 5/6 D the agent has ended, too (kill_limit()). The last sixth is for clocks of other rates.
-// - A Lease that is refused, or somebody else's, ends them at once: killed after grace().
-// - A request that takes too long is given up, and its answer ignored: by then the Lease may belong
-//   to somebody else.
-// - A conflict is no verdict: the Lease is read again before the next renewal. Neither is a failure.
+// - Times count from when the last acknowledged renewal was SENT. The operator sees it later. It
+//   waits D from then, and only then gives the Lease to another holder.
+// - At 2/3 D (terminate_at()) the agent asks the processes to end. At 49/60 D (kill_at()) it kills
+//   them. By 5/6 D the agent has ended, too (kill_limit()). The last sixth is for clocks of other
+//   rates.
+// - If the Lease is refused, or somebody else's, the agent asks the processes to end at once, and
+//   kills them after grace().
+// - The agent gives up a request that takes too long, and ignores its answer. By then the Lease may
+//   belong to somebody else.
+// - A conflict is no verdict: the agent reads the Lease again before the next renewal. A failure is
+//   no verdict, either.
 // - Before the first renewal nothing depends on the Lease. It is polled until it is granted.
 #pragma once
 

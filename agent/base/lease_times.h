@@ -40,9 +40,9 @@ constexpr Duration kill_after(Duration duration) { return duration * 49 / 60; }
 // After a refusal everything is dead within D/6, with the same reserve. A refusal comes before 2/3
 // D, so this is never later than the kill above.
 constexpr Duration grace(Duration duration) { return duration * 9 / 60; }
-// After the first SIGKILL: half of that reserve, so that the agent too has ended by 5/6 D, even if
-// a process did not die. With the shortest Lease (10 s), three kills take longer than that, but
-// they also fit.
+// After the first SIGKILL: half of that reserve. So the agent, too, has ended by 5/6 D, even if a
+// process did not die. With the shortest Lease (10 s), three kills take longer than that, but they
+// also fit.
 constexpr Duration kill_limit(Duration duration) {
   return std::max(duration / 120, 2 * kKillAgain);
 }

@@ -84,7 +84,7 @@ class Guard {
   Orders woke(SteadyTime now);
   // Only checks the deadlines. Call it before other work.
   Orders deadlines(SteadyTime now);
-  // The answer to the request in progress. Ignored if there is none.
+  // The answer to the request in progress. Ignored if no request is in progress.
   Orders answered(SteadyTime now, const Answer& answer);
   Orders progressed(SteadyTime now, std::string message);
   // Numbers rise. The renewal that carries it comes soon.

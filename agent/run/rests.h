@@ -24,7 +24,8 @@ class Rests {
   Rests(std::vector<Deferral> rules, std::int64_t before)
       : rules_(std::move(rules)), before_(before) {}
 
-  // The rule for this exit code; null: none, or its limit is reached, and the pod has to end with it.
+  // The rule for this exit code; null: none, or its limit is reached, and the pod has to end with
+  // it.
   const Deferral* rule(int exit_code) const {
     const auto found = std::find_if(rules_.begin(), rules_.end(), [&](const Deferral& rule) {
       return rule.exit_code == exit_code;

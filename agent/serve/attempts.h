@@ -4,12 +4,12 @@
 //   kWaits -> kLooks -> kRuns -> kDies -> kOver
 //
 // - An attempt gets its slot with the look at its job, and keeps it until nothing of it is alive.
-//   Those that find no slot wait, in the order of the entries.
+//   Attempts that find no slot wait, in the order of the entries.
 // - A look without a verdict gives the slot back, and is repeated after a pause.
-// - Once the command has ended, or must not go on, all that it left gets SIGKILL until it is dead.
-//   Only then there is an answer. What came first decides it: the command's end, or the order to
-//   stop.
-// - An entry that is gone takes everything with it, at once.
+// - Once the command has ended, or must not go on, the agent kills its processes until all are
+//   dead. Only then there is an answer. The command's end or the order to stop decides it,
+//   whichever came first.
+// - If an entry is gone, the agent kills its processes at once.
 // - If processes do not die, the worker can neither answer nor use the slot: it is stuck.
 #pragma once
 
@@ -53,7 +53,7 @@ class Attempts {
   void ended(SteadyTime now, int slot, int exit_code, std::string result, SlotOrders& orders);
   void all_dead(int slot);
 
-  // Nothing begins from now on. What has not begun is handed back.
+  // Nothing begins from now on. Hands back all attempts that have not begun.
   void drain(SlotOrders& orders);
   // Asks all commands to end, and kills them after their grace.
   void stop_all(SteadyTime now, SlotOrders& orders);
@@ -65,7 +65,7 @@ class Attempts {
 
   // For a renewal that is sent now.
   std::vector<holdfast::Answer> answers(SteadyTime now);
-  // What the API server has of them.
+  // The API server has this report.
   void told(const WorkerReport& report, SlotOrders& orders);
   // Grows with each piece of news that a renewal should carry at once.
   std::int64_t news() const { return news_; }
@@ -103,7 +103,7 @@ class Attempts {
     bool gone = false;  // its entry is; it is forgotten when it is dead
     JobLook look;
     Message message;
-    // The end. Before kOver the kind is the one that it will be.
+    // The end. Before kOver, `kind` says how it will end.
     std::optional<SteadyTime> asked;  // to end
     KillRounds rounds;
     bool stuck = false;

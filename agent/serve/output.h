@@ -45,8 +45,8 @@ class Tail {
 
   void add(std::string_view text);
   void close();
-  // Its last lines, of at most `limit` bytes. First waits so long for the pipes to be closed: what
-  // the command wrote last may not be copied yet, and a descendant may keep a pipe open.
+  // Its last lines, of at most `limit` bytes. First waits so long for the pipes to be closed. The
+  // command's last words may not be copied yet, and a descendant may keep a pipe open.
   std::string lines(std::size_t limit, Duration wait);
 
  private:
@@ -65,7 +65,7 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // A new pipe's end to write to, close-on-exec; -1: there is none, see errno. `tail` may be null.
+  // A new pipe's end to write to, close-on-exec; -1: no pipe, see errno. `tail` may be null.
   int open(std::string prefix, std::shared_ptr<Tail> tail = nullptr);
   // Returns when all pipes that were opened are copied and closed, or after the limit.
   void finish(Duration limit);

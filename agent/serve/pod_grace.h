@@ -2,8 +2,8 @@
 // commands. No clock inside.
 //
 // - The pod's end is its grace after SIGTERM, or after the mark of the work Lease that has the
-//   grace, whichever comes first. Without such a mark the agent assumes the pod's own grace, 30 s at
-//   most, and waits up to 2 s for the mark. A mark corrects what was assumed.
+//   grace, whichever comes first. Without such a mark the agent assumes the pod's own grace, 30 s
+//   at most, and waits up to 2 s for the mark. A mark corrects what was assumed.
 // - One second before that end all commands are killed, so that the last report still goes out.
 //   They are asked to end stop_grace before that, or at once if less time is left.
 #pragma once

@@ -1,5 +1,5 @@
-// `holdfast-agent serve`: carries out the orders of Slots (agent/serve/slots.h) on a warm worker, on
-// an AgentLoop.
+// `holdfast-agent serve`: carries out the orders of Slots (agent/serve/slots.h) on a warm worker,
+// on an AgentLoop.
 //
 //   PoolAgent agent(settings, {"resize", "--fast"}, false);
 //   return agent.run();              // the exit code of the process

@@ -1,5 +1,5 @@
-// The settings of `holdfast-agent serve`, from the environment that the operator and the kubelet
-// give to a warm worker's container. docs/workers.md lists them.
+// The settings of `holdfast-agent serve` (docs/workers.md). The operator and the kubelet put them
+// into the environment of a warm worker's container.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ struct ServeSettings {
 // An error names the variable and says what to do.
 Result<ServeSettings> read_serve_settings(const Environment& environment);
 
-// What a command gets of the agent's own environment ("NAME=value"): nothing that is Holdfast's.
+// The agent's own environment ("NAME=value") for a command, without Holdfast's variables.
 std::vector<std::string> without_settings(const char* const* environment);
 
 }  // namespace holdfast::agent

@@ -1,8 +1,8 @@
 // One command and all its descendants, apart from those of the other slots.
 //
 // Between the agent and the command is one more process, the shepherd. It is the subreaper of the
-// command: however often a descendant forks, and whoever dies, all of them stay below it. So the
-// kernel itself keeps the slots apart. The shepherd ends when no process is left below it.
+// command. However often a descendant forks, and whichever process dies, all of them stay below it.
+// So the kernel itself keeps the slots apart. The shepherd ends when no process is left below it.
 //
 //   agent -> shepherd -> command -> ...
 //
@@ -55,7 +55,7 @@ class Shepherd {
     std::optional<int> exit_code;  // of the command; 128 + n: by signal n
     bool closed = false;           // nothing more comes
   };
-  // What the shepherd has said since the last call. Wait for descriptor() to be readable.
+  // The shepherd's news since the last call. Wait for descriptor() to be readable.
   News read();
   int descriptor() const { return socket_; }
 

@@ -1,6 +1,6 @@
-// Decides what the agent of a warm worker does (docs/workers.md): which attempts begin and end on
-// its slots, when its worker Lease is renewed, and when everything must die. Times and answers go
-// in, orders come out. No clock, socket or process inside.
+// Decides what the agent of a warm worker does (docs/workers.md). It says which attempts begin and
+// end on the slots, when to renew the worker Lease, and when everything must die. Times and answers
+// go in, orders come out. No clock, socket or process inside.
 //
 //   Slots slots(settings, random);
 //   SlotOrders orders = slots.begin(now);        // what to do now, in the order of its members
@@ -20,13 +20,13 @@
 //   does the same if the work Lease is gone or made again. Then everything is dead within D/6.
 // - The agent fences itself at once if the work Lease was set back (agent/serve/work_seen.h).
 // - Nothing undoes a fence.
-// - A renewal goes out each third of D, and at once if an attempt is over. On a busy worker it waits
-//   25 ms after the last one for each other attempt, so that ends share it. Its answers go into
-//   each report until their entries are gone. A start, progress and a checkpoint wait for it a
-//   little.
-// - A renewal never echoes what was read before the last one was sent, or only if that is younger
-//   than a second (D/30 of a short Lease). If the watch was quiet, the work Lease is read first.
-// - A version of the work Lease that is not understood changes nothing, and is not echoed.
+// - A renewal goes out each third of D, and at once if an attempt is over. On a busy worker it
+//   waits 25 ms after the last one for each other attempt, so that several ends share it. An answer
+//   is in each report until its entry is gone. After a start, progress or a checkpoint the renewal
+//   waits a little.
+// - A renewal echoes only a work Lease that was read after the last renewal was sent, or is younger
+//   than a second (D/30 of a short Lease). If the watch was quiet, the agent reads it first.
+// - If the agent does not understand a version of the work Lease, it changes and echoes nothing.
 // - Before the pod ends (agent/serve/pod_grace.h) all commands end. Their answer is `stopped`. The
 //   agent ends as soon as all entries are gone, and at the pod's end.
 // - If processes cannot be killed, the worker drains. When only they are left, it ends, and the

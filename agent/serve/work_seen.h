@@ -1,9 +1,9 @@
-// The work Lease as the agent of a warm worker saw it last: which version it obeys, and since when
-// it has heard of no newer one. No clock inside.
+// The work Lease as the agent of a warm worker saw it last. It shows which version the agent obeys,
+// and since when it has heard of no newer one. No clock inside.
 //
 // - The watch and the reads may overtake each other. A version below the last one changes nothing.
-// - But the seq never falls, and each seq has one text. What breaks that was set back: somebody has
-//   changed the Lease, or the cluster's data are older than what the agent saw.
+// - But the seq never falls, and each seq has one text. A version that breaks this was set back.
+//   Somebody has changed the Lease, or the cluster's data are older than what the agent saw.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class WorkSeen {
   const std::string& uid() const { return uid_; }
   std::int64_t seq() const { return seq_; }  // -1: none
 
-  // Another Lease, of which no version was seen.
+  // Another Lease: no version of it was seen yet.
   void begins(const std::string& uid);
   void is_gone() { uid_.clear(); }
 

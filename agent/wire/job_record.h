@@ -1,5 +1,5 @@
-// A DurableJob as the agent of a warm worker reads it before an attempt begins (docs/workers.md):
-// whether the attempt is current, and what its command gets. Pure.
+// The agent of a warm worker reads the DurableJob before an attempt begins (docs/workers.md). It
+// reads whether the attempt is current, and what its command gets. Pure.
 //
 //   JobAnswer answer = read_job("resize-17", id, worker_uid, 200, body);
 #pragma once

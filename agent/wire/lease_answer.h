@@ -1,5 +1,5 @@
-// What the API server says about the Lease of a job's heartbeat, and what a renewal writes into it:
-// the words between the Guard (agent/run/guard.h) and the LeaseRecord (agent/wire/lease.h).
+// What the API server says about the Lease of a job's heartbeat, and what a renewal writes into it.
+// The Guard (agent/run/guard.h) and the LeaseRecord (agent/wire/lease.h) exchange these.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What others have answered to the agent of a warm worker: the words between Slots (agent/serve/slots.h)
-// and the parts that read its Leases and jobs (agent/wire/pool_leases.h, agent/wire/job_record.h).
+// Answers of others to the agent of a warm worker. The parts that read its Leases and jobs
+// (agent/wire/pool_leases.h, agent/wire/job_record.h) give them to Slots (agent/serve/slots.h).
 #pragma once
 
 #include <optional>
@@ -42,7 +42,7 @@ struct WorkerReading {
   std::optional<Duration> retry_after = std::nullopt;
 };
 
-// What a live look at an attempt's job has found.
+// The result of a live look at an attempt's job.
 struct JobReading {
   enum class Kind {
     kCurrent,  // the job's run has this attempt and this worker on record, and no end of it

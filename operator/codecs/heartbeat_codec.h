@@ -5,7 +5,7 @@
 //     spec.leaseTransitions   the attempt
 //     spec.renewTime          absent until the holder has renewed it
 //     holdfast.dev/granted    the last holder that it was granted to
-//     holdfast.dev/stage      of a job with stages: the one that it is for
+//     holdfast.dev/stage      of a job with stages: the stage that it is for
 //     holdfast.dev/checkpoint the worker's, kept when the Lease changes hands within a stage
 //     holdfast.dev/progress, progress-age, progress-message, deferrals, ended   the agent's
 #pragma once

@@ -17,9 +17,9 @@ std::optional<reconciler::IndexSet> decode_indexes(const std::string& text, std:
 // The fields `indexes` of this spec that cannot be read, for Job::unknown: no run of such a job
 // opens. Empty: none.
 std::string unreadable_indexes(const JsonView& spec);
-// A list of a status: the runs that have ended. Of an edited list each part counts, in any order. A
-// falling range counts as the rising one. Indexes beyond `limit` are left out. What is no part at
-// all does not count; the API server lets no such text pass.
+// A list of a status: the runs that have ended. In an edited list each part counts, in any order. A
+// falling range counts as the rising one. Indexes beyond `limit` are left out. Other text does not
+// count; the API server rejects it.
 reconciler::IndexSet decode_ended_indexes(const std::string& text, std::int64_t limit);
 
 }  // namespace holdfast::codecs

@@ -13,7 +13,7 @@
 
 namespace holdfast::codecs {
 
-// What is sent back to the API server as it came, as JSON texts.
+// JSON texts that go back to the API server as they came.
 struct JobTexts {
   std::string pod_template;  // of the current stage; empty: not cached
   // See shared_metadata().
@@ -31,10 +31,10 @@ struct JobTexts {
 constexpr std::size_t kMaxCachedTexts = 16'384;
 
 // The cached job: the fields that the reconciler reads, and the texts. Two kinds of job have no
-// texts: finished ones, which start no pods and are hardly ever written again, and those whose
-// texts are longer than kMaxCachedTexts. The executor reads the texts live when it needs them. A
-// job that waits in a queue has no template: very many may wait, and the answer to the write that
-// starts one brings it.
+// texts. Finished jobs start no pods and are hardly ever written again. The texts of others are
+// longer than kMaxCachedTexts. The executor reads the texts live when it needs them. A job that
+// waits in a queue has no template, because very many may wait. The answer to the write that starts
+// it brings the template.
 struct CachedJob : kube::Object {
   reconciler::Job job;
   std::optional<JobTexts> texts;
@@ -55,14 +55,13 @@ api::JobSpec decode_job_spec(const JsonView& spec);
 // none.
 std::vector<reconciler::Stage> stages_of(const api::JobSpec& spec);
 
-// The spec says how many runs the job has. The status of a job with many runs names the indexes of
-// those that have ended, and the index of each entry in its history. A job with one run has counts
-// alone. Decoded runs are in the order of their indexes, each index once. decode_job() decodes the
-// stages.
+// The spec says how many runs the job has. The status of a job with many runs has the indexes of
+// all ended runs. Each entry of its history has an index, too. A job with one run has only counts.
+// Decoded runs are in the order of their indexes, each index once. decode_job() decodes the stages.
 reconciler::Status decode_status(const reconciler::Spec& spec, const JsonView& status);
 Json encode_status(const reconciler::Spec& spec, const reconciler::Status& status);
-// `now`, the status of a finished job, with changes that were decided on what the cache has of it:
-// in observedGeneration, conditions, and events that targets have taken. Nothing else changes.
+// `now`, the status of a finished job, with the changes of `decided`. The cache has only a part of
+// the job, so only observedGeneration, conditions, and events that targets have taken change.
 reconciler::Status finished_status(reconciler::Status now, const reconciler::Status& decided);
 
 // The metadata that others write too, unchanged: labels, annotations, finalizers and owner
@@ -71,8 +70,8 @@ std::string shared_metadata(const JsonView& metadata);
 
 // The body of a PUT on /status. It has the UID and resourceVersion of the last read, so it fails
 // with 409 on any other object or version. It repeats the shared metadata. Without that, the PUT
-// would remove these fields from their managers' managedFields, and a manager's later removal would
-// have no effect. `texts`: its metadata, and what this version does not know of the status.
+// would remove these fields from their managers' managedFields. A manager's later removal would
+// then have no effect. `texts`: its metadata, and what this version does not know of the status.
 std::string status_update_body(const reconciler::Job& job, const JobTexts& texts,
                                const reconciler::Status& status);
 

@@ -1,4 +1,4 @@
-// What an object says that this version of the operator does not know. A newer version wrote it,
+// The parts of an object that this version of the operator does not know. A newer version wrote it,
 // before a roll-back or during an upgrade: docs/compatibility.md. The fields of this version are
 // those of its own CRDs (crd_fields.inc), so a new one cannot be forgotten. Pure.
 //
@@ -15,21 +15,20 @@ namespace holdfast::codecs {
 
 enum class KnownKind { kDurableJob, kJobQueue, kWorkerPool };
 
-// Names the fields of the spec that this version does not know. It also names known fields with a
-// value that this version does not know: a word outside its list, or a number beyond its limits.
-// For people, with their paths:
-// "spec.gang, spec.stages[2].when: Never". At most kUnknownNamesLimit bytes. Empty: none.
+// Names the fields of the spec that this version does not know. It also names known fields with an
+// unknown value: a word outside the list, or a number beyond the limits. For people, with their
+// paths: "spec.gang, spec.stages[2].when: Never". At most kUnknownNamesLimit bytes. Empty: none.
 std::string unknown_in_spec(KnownKind kind, const JsonView& spec);
 inline constexpr std::size_t kUnknownNamesLimit = 512;
 
-// The same of a status, with the values, as one text. Empty: none. What would take more than
-// kUnknownStatusLimit bytes is left out: the runs' part first.
+// The same of a status, with the values, as one text. Empty: none. Parts beyond kUnknownStatusLimit
+// bytes are left out: the runs' part first.
 std::string unknown_in_status(KnownKind kind, const JsonView& status);
 // Some 130 bytes for each of 1,000 runs. With what this version writes, a stored job stays below
 // the 1.5 MiB of etcd.
 inline constexpr std::size_t kUnknownStatusLimit = std::size_t{128} * 1024;
 
-// What is sent back to the API server as it came, with a status.
+// Texts that go back to the API server as they came, with a status.
 struct SharedTexts {
   std::string metadata;  // shared_metadata() (job_codec.h)
   std::string unknown;   // unknown_in_status()
@@ -37,9 +36,9 @@ struct SharedTexts {
   std::size_t size() const { return metadata.size() + unknown.size(); }
 };
 
-// Writes it back into the status that follows, as it was: into the same condition, event, entry of
-// history and stage, into a run with the same attempt, and into `waiting` if it has the same
-// reason. A word that is not known returns where the operator has not changed what it takes it for.
+// Writes it back into the status that follows, as it was. It goes into the same condition, event,
+// entry of history and stage, a run of the same attempt, and a `waiting` of the same reason. An
+// unknown word comes back unless the operator has changed the word that it took it for.
 void put_back_unknown(const std::string& unknown, Json& status);
 
 }  // namespace holdfast::codecs

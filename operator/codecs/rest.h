@@ -1,4 +1,4 @@
-// Jobs and pods at rest, packed for the cache (client/kube/packed.h): a cluster keeps very many of
+// Jobs and pods at rest, packed for the cache (client/kube/packed.h). A cluster keeps very many of
 // them, and little is left to decide about each. Pure.
 //
 // A finished job is packed with what decisions, its TTL, its queue, its pool and the delivery of

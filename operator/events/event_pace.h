@@ -1,6 +1,6 @@
-// How fast Events about one object are told: one a second, 25 at first, and then one each five
+// How fast Events about one object are written: one a second, 25 at first, and then one each five
 // minutes on average. An Event that comes too early waits. Of those that wait with the same type,
-// reason and action, only the last is told, and its note says how many there were. How an object
+// reason and action, only the last is written, and its note says how many there were. How an object
 // ends (action Finish) goes first and costs nothing of the 25. Pure.
 //
 //   pace.add({true, "AttemptLost", "Retry", note, 1, now});
@@ -30,14 +30,14 @@ class EventPace {
   explicit EventPace(SteadyTime now) : filled_(now) {}
 
   void add(Entry entry);
-  // The next one that may be told now.
+  // The next Event that may be written now.
   std::optional<Entry> take(SteadyTime now);
   // When take() has the next one; none: nothing waits.
   std::optional<SteadyTime> wake() const;
   // For an object that is forgotten: how it ends, if that still waits. All others that wait are
   // dropped.
   std::vector<Entry> give_up();
-  // How many will never be told, since the last call.
+  // How many will never be written, since the last call.
   std::uint64_t take_dropped();
   // How the object ends.
   static constexpr const char* kFinish = "Finish";

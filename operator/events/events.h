@@ -1,8 +1,8 @@
 // Events (events.k8s.io/v1) about jobs: asynchronous and bounded. Repeated Events become a series,
 // and each object has a pace (event_pace.h). Reconciles never wait for Events. A failed write is
 // only logged and counted. Namespaces take turns, so hanging writes of one namespace delay no
-// other. Events obey the API server's Retry-After. How an object ends (action Finish) is told
-// at once if the record of its pace has to go, and before a graceful stop.
+// other. Events obey the API server's Retry-After. The Event of an object's end (action Finish) is
+// written at once if its pace is dropped, and before a graceful stop.
 #pragma once
 
 #include <cstdint>

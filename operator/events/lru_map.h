@@ -18,8 +18,8 @@ class LruMap {
 
   using Entry = std::pair<std::string, Value>;
 
-  // The key's value. Inserts `fallback` if there is none. Valid until the next call. `evicted`:
-  // gets the entry that made room for it, if one did.
+  // The key's value. Inserts `fallback` if the key is missing. Valid until the next call.
+  // `evicted`: gets the entry that made room for it, if one did.
   Value& get(const std::string& key, const Value& fallback,
              std::optional<Entry>* evicted = nullptr) {
     const auto found = index_.find(key);

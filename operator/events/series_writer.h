@@ -1,5 +1,5 @@
-// Writes one series of Events to the API server: begins it, or adds to the one that exists. It
-// counts in the series what the server has. Loop only.
+// Writes one series of Events to the API server: begins it, or adds to it if it exists. It counts
+// in the series what the server has. Loop only.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What the controller of jobs knows of notifications (docs/notifications.md): the targets that the
-// operator's configuration has, and how the deliveries of a job's outbox went. Loop only.
+// What the controller of jobs knows of notifications (docs/notifications.md). It knows the targets
+// of the operator's configuration, and how the deliveries of a job's outbox went. Loop only.
 // operator/notify implements it.
 #pragma once
 

@@ -53,8 +53,8 @@ class Creations {
   // The job was reconciled. If it did not use its turn, another job gets it.
   void looked_at(const std::string& key);
 
-  // Gives no more turns. `on_idle` runs in a later turn of the loop, once no creation is in
-  // progress.
+  // From now on no job gets a turn. `on_idle` runs in a later turn of the loop, once no creation is
+  // in progress.
   void stop(std::function<void()> on_idle);
 
  private:

@@ -1,6 +1,5 @@
-// The executor's writes of the job itself: its status with the Events and metrics of what it
-// records, the removal of its finalizer, and its deletion. The caller has checked the claim. Loop
-// only.
+// The executor's writes of the job itself. It writes the status with its Events and metrics,
+// removes the finalizer, and deletes the job. The caller has checked the claim. Loop only.
 #pragma once
 
 #include "client/kube/client.h"

@@ -1,5 +1,5 @@
-// Whether a namespace is gone, for processes with a list of them: their Role goes with it, so what
-// they ask there is forbidden and not missing.
+// Whether a namespace is gone, for processes with a list of namespaces. Their Role goes with the
+// namespace, so the API server then answers 403, not 404.
 #pragma once
 
 #include <string>

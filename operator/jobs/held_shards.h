@@ -1,6 +1,5 @@
-// The shards that this replica holds, and since when. It has the jobs of a shard looked at when the
-// shard comes, or when more of them can be read, and marks what another replica may have begun.
-// Loop only.
+// The shards that this replica holds, and since when. It wakes the jobs of a shard when the shard
+// comes, or when more of them can be read. It marks what another replica may have begun. Loop only.
 #pragma once
 
 #include <functional>

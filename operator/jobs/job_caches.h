@@ -1,5 +1,5 @@
-// What the parts of the controller of jobs look up in the caches of jobs, pods and Leases, and to
-// which shard an object belongs. Loop only. The caches outlive it.
+// Look-ups of the controller of jobs in the caches of jobs, pods and Leases. Says to which shard an
+// object belongs. Loop only. The caches outlive it.
 #pragma once
 
 #include <string>

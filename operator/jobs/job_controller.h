@@ -1,9 +1,9 @@
 // The controller of DurableJobs: queue and memory around reconciler::decide(), on the caches and
-// shards that runtime::Manager has for all controllers. It joins these parts, and is what the
-// manager asks about jobs:
+// shards that runtime::Manager has for all controllers. It answers the manager about jobs, and
+// joins these parts:
 // - JobTriggers: from the watches' events to the keys of jobs.
 // - JobReconciler: one reconcile of one job.
-// - PodCreations: what no reconcile waits for.
+// - PodCreations: creates pods. No reconcile waits for it.
 // - HeldShards, JobStop: the shards come and go, and the end.
 //
 // Loop only. Destroy it when the client is idle.

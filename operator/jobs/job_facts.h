@@ -26,9 +26,9 @@ struct Moment {
   Duration held{0};         // for how long this replica has had the job's shard
 };
 
-// The pods that need a decision, and those of open runs, in the order of their attempts. `indexed`:
-// those with the job's key, in any order. `find`: by name, in the cache. Where a pod was read live,
-// the read counts, not the cache.
+// The pods that need a decision, and those of open runs, in the order of their attempts. A live
+// read of a pod counts, not the cache. `indexed`: those with the job's key, in any order. `find`:
+// by name, in the cache.
 std::vector<reconciler::PodView> pods_to_judge(
     const codecs::CachedJob& job, const std::vector<codecs::PodPtr>& indexed,
     const std::function<codecs::PodPtr(const std::string& name)>& find, const LiveRuns& live);
@@ -66,7 +66,7 @@ codecs::PodPtr granted_pod(const std::string& granted, codecs::PodPtr pod);
 inline std::string pod_name_of(const std::string& granted) {
   return granted.substr(0, granted.find('/'));
 }
-// The run to which this Lease belonged: it is none of the Leases that the job uses now
+// The run to which this Lease belonged. The job does not use the Lease any more
 // (reconciler::LeaseOver). None: the job uses it, or it is not the job's.
 std::optional<std::int64_t> run_of_lease_over(const codecs::CachedJob& job,
                                               const codecs::CachedHeartbeat& lease);

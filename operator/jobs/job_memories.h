@@ -17,7 +17,7 @@ class JobMemories {
  public:
   using Ptr = std::shared_ptr<JobMemory>;
   // `wake` gets the key of a waiting job once the caches show our own writes. `dropped` gets each
-  // memory that is dropped; its ended creations are forgotten.
+  // memory that is dropped. Its ended creations are forgotten.
   JobMemories(Loop& loop, const JobCaches& caches, controller::OwnWrites::Wake wake,
               std::function<void(const Ptr& memory)> dropped);
 

@@ -130,8 +130,8 @@ struct RunMemory {
   std::int64_t over = 0;
 };
 
-// The versions of our own writes for one job: of the job, its pods and its Leases. The job is looked
-// at again when the caches show them.
+// The versions of our own writes for one job: of the job, its pods and its Leases. The job is
+// looked at again when the caches show them.
 struct OwnVersions {
   std::uint64_t job = 0;
   std::uint64_t pod = 0;
@@ -143,8 +143,7 @@ struct OwnVersions {
 };
 
 struct KeptTexts {
-  // Texts too large for the cache, as creations in flight hold them, and of which generation and
-  // stage.
+  // Texts too large for the cache: creations in flight hold them. `of`: their generation and stage.
   std::weak_ptr<const codecs::JobTexts> shared;
   std::pair<std::int64_t, std::size_t> of;
   // Those of a job that has just left its queue, until one of its pods is created or refused.
@@ -174,12 +173,12 @@ struct JobMemory {
   std::int64_t highest_attempt = 0;
   bool knows_highest = false;
 
-  // A pod of the job has this attempt. One that is much further ahead than the status was not made
-  // by an operator, and is ignored.
+  // A pod of the job has this attempt. If it is far ahead of the status (kMostAhead), no operator
+  // made the pod, and it is ignored.
   void remember_highest(const reconciler::Status& status, std::int64_t attempt);
 
-  // Drops what concerns neither an open run nor an intent or a pod that may still show. `shown`:
-  // the version of the cache of pods. `podless`: reconciler::podless_attempts().
+  // Keeps what concerns open runs, intents, and pods that may still show. `shown`: the version of
+  // the cache of pods. `podless`: reconciler::podless_attempts().
   void keep_only(const reconciler::Status& status, std::uint64_t shown,
                  const std::vector<reconciler::PodlessAttempt>& podless, SteadyTime now);
   // Null: nothing is remembered of it.
@@ -187,7 +186,7 @@ struct JobMemory {
   AttemptMemory* find_attempt(std::int64_t number);
 
   bool creating() const;
-  // A creation is under way, or the refusal of one that has ended is not on record.
+  // A creation is under way, or has ended with a refusal that is not on record.
   bool has_creation() const;
   // A decision is made on the creations that have ended by now.
   void tell_ended_creations();

@@ -1,5 +1,5 @@
-// Makes the view of a job for decide(): it asks the caches, the monitors and the other controllers,
-// and puts their answers together by the rules of job_facts.h. Loop only.
+// Makes the view of a job for decide(). It asks the caches, the monitors and the other controllers,
+// and joins their answers by the rules of job_facts.h. Loop only.
 #pragma once
 
 #include "core/loop.h"

@@ -1,6 +1,5 @@
-// The silences that verdicts on jobs wait for: of nodes, Leases, pods and jobs. It says which of
-// them the shards' Leases keep, so that the next holder of a shard goes on counting: only those
-// that a verdict needs. Loop only.
+// The silences that verdicts on jobs wait for: of nodes, Leases, pods and jobs. The shards' Leases
+// keep those that a verdict needs, so that the next holder of a shard goes on counting. Loop only.
 #pragma once
 
 #include <optional>
@@ -23,8 +22,8 @@ std::optional<Duration> wait_for_node(const codecs::CachedJob& job, const std::s
 // For the next step of its pod, or for the end of a deleted one (`going`).
 std::optional<Duration> wait_for_pod(const codecs::CachedJob& job, const codecs::CachedPod& pod,
                                      bool going);
-// For a renewal of its Lease, of which this process has heard nothing for `silent`. `age`: of the
-// last renewal, by its date.
+// For a renewal of its Lease. This process has seen none for `silent`. `age`: of the last renewal,
+// by its date.
 std::optional<Duration> wait_for_lease(const codecs::CachedJob& job,
                                        const codecs::CachedHeartbeat& lease, Duration silent,
                                        std::optional<Duration> age);

@@ -1,7 +1,7 @@
 // The steps of a clean stop of the controller of jobs:
-// 1. Creations in progress are handed over, as when shards move: those that are slow are cancelled
-//    and put on record, so that they cost no attempt. That may take kHandOverLimit; without
-//    creations it takes kStopGrace at most.
+// 1. Creations in progress are handed over, as when shards move. Slow ones are cancelled and put on
+//    record, so that they cost no attempt. That may take kHandOverLimit; without creations it takes
+//    kStopGrace at most.
 // 2. No reconcile begins. Those in flight get kStopGrace before their requests are cancelled.
 //
 // Loop only.

@@ -1,5 +1,6 @@
 // From the watches' events to the keys of jobs that must be looked at. It also passes the events on
-// to what this process keeps about pods, jobs and nodes: silences, sightings, the census. Loop only.
+// to what this process keeps about pods, jobs and nodes: silences, sightings, the census. Loop
+// only.
 #pragma once
 
 #include <string>

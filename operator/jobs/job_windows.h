@@ -1,7 +1,7 @@
-// How long pods and jobs have been in a state that only time ends, as the caches show it: a pod
-// whose next container does not start, a deleted pod, a job that is being cancelled. Kept for the
-// jobs of all shards, so that a new holder has watched from the start. No I/O: live times of the
-// pods' watch are parameters. Loop only.
+// How long pods and jobs have been in a state that only time ends, as the caches show it. Such are
+// a pod whose next container does not start, a deleted pod, and a job that is being cancelled. Kept
+// for the jobs of all shards, so that a new holder has watched from the start. No I/O: live times
+// of the pods' watch are parameters. Loop only.
 #pragma once
 
 #include <string>

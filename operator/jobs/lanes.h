@@ -1,6 +1,6 @@
 // How many requests for runs of one job are in flight at the same time. The first one needs no
-// lane. Each further one takes a lane of the job's namespace, so that a job with many runs whose
-// requests hang does not hold up other namespaces.
+// lane. Each further one takes a lane of the job's namespace. So a job with many runs does not hold
+// up other namespaces when its requests hang.
 #pragma once
 
 #include <algorithm>

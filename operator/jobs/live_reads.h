@@ -1,6 +1,6 @@
-// The live reads that a verdict on a job needs: the pods of its runs and of open creations, their
-// nodes and Leases, and then the job itself. All runs are read side by side, within a limit. The
-// rules are in live_run.h. Loop only. Destroy it when the client is idle.
+// The live reads that a verdict on a job needs. They read the pods of its runs and of open
+// creations, their nodes and Leases, and then the job itself. All runs are read side by side,
+// within a limit. The rules are in live_run.h. Loop only. Destroy it when the client is idle.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ class LiveReads {
   };
   explicit LiveReads(const Dependencies& dependencies) : deps_(dependencies) {}
 
-  // Reads what the decision wants confirmed. What could be read goes into `live`, also if a failure
-  // is returned: the next decision acts on the runs that were read. The caller keeps the arguments
-  // alive. kConflict: the job has changed since it was cached, so all reads are void.
+  // Reads what the decision wants confirmed. All that could be read goes into `live`, also if a
+  // failure is returned: the next decision acts on the runs that were read. The caller keeps the
+  // arguments alive. kConflict: the job has changed since it was cached, so all reads are void.
   Task<Status> confirm(const codecs::CachedJob& job, const reconciler::Decision& decision,
                        JobMemory& memory, LiveRuns& live);
 

@@ -1,4 +1,4 @@
-// What is read live for one reconcile of a job before a verdict: the pods of runs and of open
+// The live reads of one reconcile of a job before a verdict: the pods of runs and of open
 // creations, and the runs' Leases. The rules say what to read, and what a read means. Pure: times
 // and versions are parameters.
 #pragma once
@@ -36,21 +36,21 @@ struct LiveRun {
 using LiveRuns = std::map<std::int64_t, LiveRun>;
 std::int64_t live_key(std::int64_t attempt);
 
-// What to read of these runs; of none: the pod of the last attempt. Those whose last read has just
-// failed are left out, because the others would wait for them. `shown`: the version of the cache of
-// pods.
+// What to read of these runs; of none: the pod of the last attempt. A run whose last read has just
+// failed is left out if there are others, because they would wait for it. `shown`: the version of
+// the cache of pods.
 LiveRuns runs_to_read(const codecs::CachedJob& job, const std::vector<std::int64_t>& runs,
                       const JobMemory& memory, std::uint64_t shown, SteadyTime now);
 
-// Adds the pods of these open creations. `can_come`: the attempts for whose pods a request may still
-// succeed. A read that begins now says of the others, if they do not exist, that they never will.
-// The pods of runs that are read anyway are read once.
+// Adds the pods of these open creations. `can_come`: the attempts for whose pods a request may
+// still succeed. A read that begins now says of the others, if they do not exist, that they never
+// will. The pods of runs that are read anyway are read once.
 void add_creations_to_read(const codecs::CachedJob& job, const std::vector<std::int64_t>& attempts,
                            const std::set<std::int64_t>& can_come, JobMemory& memory,
                            LiveRuns& chosen);
 
-// The pod that a read brought is the attempt's: it names the job, or has a UID that was the
-// attempt's before somebody removed the names.
+// The pod that a read brought is the attempt's. It names the job, or its UID was the attempt's
+// before somebody removed the names.
 bool is_of_attempt(const codecs::CachedPod& pod, const codecs::CachedJob& job, const LiveRun& run,
                    const JobMemory& memory);
 // This process knows of a pod of the attempt.

@@ -1,7 +1,6 @@
-// The texts of a job that a write needs: from the cache, or live where the cache does not have
-// them. kConflict: the job or its spec is another one by now. Creations of one job that are in
-// flight together share one read, through the job's memory. The client outlives the tasks. Loop
-// only.
+// The texts of a job that a write needs. They come from the cache, or else from a live read.
+// kConflict: the job or its spec is another one by now. Creations of one job that are in flight
+// together share one read, through the job's memory. The client outlives the tasks. Loop only.
 #pragma once
 
 #include <memory>

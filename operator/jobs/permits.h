@@ -1,5 +1,5 @@
-// What the controller of jobs knows of queues: whether a job is admitted, and that it asks to be.
-// Loop only. operator/queues implements it.
+// What the controller of jobs knows of queues. It hears whether a job is admitted, and asks for the
+// admission. Loop only. operator/queues implements it.
 #pragma once
 
 #include "operator/codecs/job_codec.h"
@@ -12,9 +12,8 @@ class Permits {
   virtual ~Permits() = default;
   // The job has a queue.
   virtual reconciler::PermitView of(const codecs::CachedJob& job) const = 0;
-  // The job could start now if its queue admitted it; or it could not, or has no need.
-  // `pod_may_come`: a request for one of its pods may still be applied, or its pod is not shown
-  // yet.
+  // `wants`: the job could start now if its queue admitted it. `pod_may_come`: a request for a pod
+  // of it may still be applied, or the cache does not show the pod yet.
   virtual void ask(const codecs::CachedJob& job, bool wants, bool pod_may_come) = 0;
 };
 

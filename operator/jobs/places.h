@@ -1,5 +1,5 @@
-// What the controller of jobs knows of pools of warm workers (docs/workers.md): the free slots for
-// a job's next attempts, and what became of those that have their place on a worker. Loop only.
+// What the controller of jobs knows of pools of warm workers (docs/workers.md). It sees the free
+// slots for a job's next attempts, and what became of attempts with a place on a worker. Loop only.
 // operator/pools implements it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The creations of jobs' pods. No worker waits for them: each runs beside the reconciles, with a
+// The creations of jobs' pods. No worker waits for them. Each runs beside the reconciles, with a
 // slot of its namespace (Creations), and keeps its shard until its result is on record. Loop only.
 // Destroy it when the client is idle.
 #pragma once
@@ -83,7 +83,7 @@ class PodCreations {
   void hand_over_soon();
   // All shards will be handed over.
   void hand_all_over();
-  // This replica has the shard no more.
+  // This replica has lost the shard.
   void lost(int shard);
   // Begins nothing and cancels nothing more. `idle`: see Creations::stop().
   void stop(std::function<void()> idle);
@@ -99,7 +99,7 @@ class PodCreations {
 
   Dependencies deps_;
   Creations turns_;
-  // Jobs with a creation in progress, or one that has ended and is not on record.
+  // Jobs with a creation that is in progress, or has ended and is not on record.
   std::unordered_set<JobMemories::Ptr> creating_;
   bool hands_all_over_ = false;
   bool stopped_ = false;

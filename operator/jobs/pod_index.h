@@ -21,8 +21,9 @@ inline constexpr const char* kByNode = "node";
 inline std::string job_key(const codecs::CachedPod& pod) {
   return pod.job_name.empty() ? "" : pod.namespace_ + "/" + pod.job_name;
 }
-// What is looked at because of the pod: its job; "<namespace>/", the job of no name, for one that
-// names none and has our finalizer. No attempt's pod is like that: its own name names the job.
+// The key to look at because of the pod: its job's. If the pod names no job and has our finalizer,
+// it is "<namespace>/", a job without a name. No attempt's pod is like that: its own name names the
+// job.
 inline std::string look_key(const codecs::CachedPod& pod) {
   const bool is_nobodys = pod.job_name.empty() && pod.pod.has_finalizer;
   return is_nobodys ? pod.namespace_ + "/" : job_key(pod);

@@ -1,5 +1,6 @@
-// Which pods a replica watches: those of the shards that it has, or will have soon, and all pods
-// without a label of a shard (an older version's). So the work of other replicas costs it nothing.
+// Which pods a replica watches: the pods of the shards that it has, or will have soon. It also
+// watches all pods without a label of a shard (an older version's). So the work of other replicas
+// costs it nothing.
 //
 //   want({7, 12})    Both are listed, together with what was watched before.
 //   read(7, ns)      From now on the cache is as complete for shard 7 as any watched cache.

@@ -29,7 +29,7 @@ class StrangerPods {
   Task<Status> release(std::string key, std::string uid);
 
  private:
-  // The UID of the job of this key now, read live; empty: there is none.
+  // The UID of the job of this key now, read live; empty: no such job.
   Task<Result<std::string>> read_uid(std::string key);
   Task<Status> release_all(std::string namespace_, std::vector<codecs::PodPtr> strangers,
                            std::string live_uid);

@@ -1,11 +1,11 @@
-// Pods with our finalizer that no watch of ours shows, because somebody removed their labels. Without
-// the finalizer's end such a pod, and its namespace, would stay Terminating for ever. If their job
-// exists, they get the job's labels again: then it sees them, and does with them what is right. Once
-// it is gone, this class releases them.
+// Pods with our finalizer that no watch of ours shows, because somebody removed their labels.
+// Without the finalizer's end such a pod, and its namespace, would stay Terminating for ever. If
+// their job exists, they get the job's labels again: then it sees them, and does with them what is
+// right. Once it is gone, this class releases them.
 //
 // - A deleted job's attempts name their pods: look_for() reads each of them.
-// - A walk over all pods, in pages and metadata alone, finds the others, also those of an end that
-//   a process did not finish, and those whose job was deleted while no operator ran. The holder of
+// - A walk over all pods, in pages and metadata alone, finds the others. Some are of an end that a
+//   process did not finish. The jobs of others were deleted while no operator ran. The holder of
 //   shard 0 walks for all replicas.
 //
 // A pod's job is known by its owner, else by the pod's own name. It counts as gone only if a live
@@ -44,7 +44,7 @@ class StrayPods {
     std::function<Task<Status>(std::string namespace_, std::string name, std::string uid,
                                membership::Ownership::Claim claim)>
         release;
-    // So that the watch shows the pod to whoever has its job.
+    // So that the replica that has its job sees the pod in its watch.
     std::function<Task<Status>(std::string namespace_, std::string name, std::string uid,
                                std::string job_name, std::string job_uid,
                                membership::Ownership::Claim claim)>
@@ -54,7 +54,7 @@ class StrayPods {
   StrayPods(Dependencies dependencies, std::vector<std::string> namespaces);
   ~StrayPods() { stop(); }
 
-  // This replica has the walker's shard, or has it no more.
+  // This replica has got the walker's shard, or lost it.
   void walk_soon();
   void stop();
   // The job of these pods, of this shard, is gone.
@@ -68,7 +68,7 @@ class StrayPods {
     std::string name;
   };
   using Key = std::pair<std::string, std::string>;
-  // What live reads said of jobs: the UID; empty: there is none of that name.
+  // The UIDs of jobs, as live reads found them. Empty: no job has that name.
   using Jobs = std::map<Key, std::string>;
 
   static kube::ObjectPtr decode(const JsonView& json);

@@ -1,4 +1,4 @@
-// The controller of batch/v1 Jobs that Holdfast runs (docs/lane.md): it makes a DurableJob for
+// The controller of batch/v1 Jobs that Holdfast runs (docs/lane.md). It makes a DurableJob for
 // each, and mirrors its status. lane::decide() decides. The controller of DurableJobs runs it and
 // knows nothing of the Job.
 //

@@ -29,8 +29,8 @@ std::string lane_shard_key(const CachedBatchJob& job, const std::vector<codecs::
 // One of these DurableJobs has not ended, and is not being deleted.
 bool any_runs(const std::vector<codecs::JobPtr>& owned);
 
-// Between two writes of a Job's status that only count ready pods. etcd keeps each version of the
-// Job until it compacts. `bytes`: of the Job as JSON.
+// The pause between two writes of a Job's status that only count ready pods. Until it compacts,
+// etcd keeps each version of the Job. `bytes`: of the Job as JSON.
 Duration shortest_pause(std::size_t bytes);
 
 class LaneFacts {

@@ -1,8 +1,8 @@
 // The requests of one reconcile of a batch/v1 Job that Holdfast runs. All writes are by
 // compare-and-swap, so nothing breaks if two replicas work on one Job.
 //
-// What a request shows stands in the Job's LaneMemory afterwards. If that changes the next
-// decision, the Job is looked at again.
+// A request records its result in the Job's LaneMemory. If that changes the next decision, the Job
+// is looked at again.
 //
 // Loop only. Destroy it when the client is idle.
 #pragma once
@@ -66,7 +66,7 @@ class LaneRequests {
                             LaneMemoryPtr memory, controller::Gate::Claim claim);
   Task<Status> patch(const lane::BatchJob& job, const lane::Patch& patch, LaneMemoryPtr memory,
                      controller::Gate::Claim claim);
-  // Sends these fields, and raises `version` to that of the answer.
+  // Sends these fields, and raises `version` to the answer's.
   Task<Status> send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
                     lane::Source source, Json fields, LaneMemory& memory,
                     controller::Gate::Claim claim);

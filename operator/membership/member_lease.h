@@ -23,14 +23,14 @@ class MemberLease {
   // Why we step aside, in the last acknowledged renewal.
   const std::string& steps_aside() const { return steps_aside_; }
 
-  // What a step has shown. `sent`: when the request of the last try was sent.
+  // The result of a step. `sent`: when the request of the last try was sent.
   struct Step {
     enum class Result { kAcknowledged, kReread, kGone };
     Result result;
     SteadyTime sent;
   };
   // An error: the next step is the same. kReread: the answer to an earlier step was lost, or
-  // somebody wrote the Lease; renew it. kGone: somebody deleted it; abandon() it.
+  // somebody wrote the Lease. Renew it. kGone: somebody deleted it. Call abandon().
   Task<Result<Step>> create();
   Task<Result<Step>> renew(std::string steps_aside);
   Task<void> remove();
@@ -41,7 +41,7 @@ class MemberLease {
   void confirm(SteadyTime sent);
   // A renewal was acknowledged at some time, under any name.
   bool was_confirmed() const { return was_confirmed_; }
-  // Of the claim; zero: there is none.
+  // Of the claim; zero: without a claim.
   Duration age() const { return is_claimed() ? loop_.now() - renewed_at_ : Duration::zero(); }
   SteadyTime deadline() const { return renewed_at_ + timings_.renew_deadline; }
   // Until the deadline; zero or less: it has passed, or there is no claim.

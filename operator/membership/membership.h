@@ -47,8 +47,8 @@ class Membership : public Ownership {
     std::function<void(int shard)> draining = nullptr;
     // Reads everything again, consistently, and then calls `done`.
     std::function<void(std::function<void()> done)> refresh;
-    // What this replica has not seen for `patience`, for humans; empty: it sees everything. May be
-    // null.
+    // Says, for humans, what this replica has not seen for `patience`. Empty: it sees everything.
+    // May be null.
     std::function<std::string(Duration patience)> unseen = nullptr;
     // A renewal of ours succeeded: the API server and its storage answer.
     std::function<void()> proof;

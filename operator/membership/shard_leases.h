@@ -2,7 +2,7 @@
 // Lease that the decision was based on. Loop only.
 //
 // - take. Only an acknowledged write takes a shard.
-// - take over from a dead member: only after a live read of its member Lease.
+// - take over: only after a live read of the dead member's Lease.
 // - record. Each write also records the silences that the holder has seen. While there are silent
 //   subjects, the holder writes at least every 10 s. The next owner continues from the record.
 //

@@ -1,5 +1,5 @@
-// This replica's shards: which it holds, which it will hand over, and which work is in hand. Carries
-// out what reconciler::decide_shards() decides about each shard. Loop only.
+// This replica's shards: which it holds, which it will hand over, and which work is in hand.
+// Carries out what reconciler::decide_shards() decides about each shard. Loop only.
 //
 // A shard is drained before it is handed over: nothing new begins on its jobs, and the work in hand
 // ends. While its Lease cannot be written, no other member could take it, so it stays.

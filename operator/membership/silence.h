@@ -1,5 +1,5 @@
 // What the silence of members means. `silent`: for how long a member's Lease has not changed, on
-// our live clock. `lease_duration`: the one that its Lease names. Pure.
+// our live clock. `lease_duration`: from the Lease. Pure.
 #pragma once
 
 #include <vector>
@@ -19,9 +19,9 @@ struct SilentLease {
   LeasePtr lease;
   Duration silent{0};
 };
-// Which Lease of these members, which hold nothing, is deleted next: one that was silent for two of
-// its durations; or the oldest dead one, if there are more than 16. Null: none. Every killed
-// process leaves a Lease behind, and nobody else deletes it.
+// Which Lease of these members, which hold nothing, is deleted next. A Lease that was silent for
+// two of its durations goes first. Otherwise the oldest dead one goes, if there are more than 16.
+// Null: none. Every killed process leaves a Lease behind, and nobody else deletes it.
 LeasePtr lease_to_delete(const std::vector<SilentLease>& idle);
 
 }  // namespace holdfast::membership

@@ -1,6 +1,6 @@
-// Which addresses a target may have. A name resolves to whatever its owner wants: without these
-// rules a target could make the operator talk to the cloud's metadata service, to its own node, or
-// to the cluster's private network. Pure.
+// Which addresses a target may have. A name resolves to whatever its owner wants. Without these
+// rules a target could make the operator talk to the cloud's metadata service, its own node, or the
+// cluster's private network. Pure.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@ namespace holdfast::notify {
 
 // An IPv6 address, or an IPv4 address as ::ffff:a.b.c.d.
 using Address = std::array<unsigned char, 16>;
-// kInvalid: it is none.
+// kInvalid: the text is no address.
 Result<Address> parse_address(const std::string& text);
 
 struct Range {
   Address base{};
   int bits = 0;  // of 128
 };
-// "10.0.0.0/8", "fd00::/8". kInvalid: it is none.
+// "10.0.0.0/8", "fd00::/8". kInvalid: the text is no range.
 Result<Range> parse_range(const std::string& text);
 bool is_in(const Range& range, const Address& address);
 

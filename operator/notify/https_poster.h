@@ -1,11 +1,11 @@
-// Sends messages by HTTPS. Each target has a thread of its own, made at its first message: nothing
-// that one target does, its name's look-up included, can hold up another one.
+// Sends messages by HTTPS. Each target has a thread of its own, made at its first message. So no
+// target can hold up another one, not even while its name is looked up.
 //
-// A name is looked up once for each try. The addresses that may be used (address_rules.h) are those
-// that it connects to, with the name in SNI and Host, and the certificate must carry the name.
-// Addresses that have failed lately come last. It
-// follows no redirect, and reads nothing of the answer but its head. HTTPS_PROXY and NO_PROXY hold
-// (client/http/endpoint.h): then the proxy is asked for those same addresses.
+// A name is looked up once for each try. The poster connects only to addresses that may be used
+// (address_rules.h). SNI and Host have the name, and the certificate must carry it. Addresses that
+// have failed lately come last. It follows no redirect, and reads nothing of the answer but its
+// head. HTTPS_PROXY and NO_PROXY hold (client/http/endpoint.h): then the proxy is asked for those
+// same addresses.
 //
 //   HttpsPoster poster(loop, system_files());
 //   poster.post(target, message, [](Result<Answer> answer) { ... });

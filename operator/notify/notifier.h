@@ -1,7 +1,7 @@
 // Delivers the outboxes of this replica's jobs. Each target has a line of its own, with few tries
-// at a time, so that a target that hangs delays neither a job nor another target. In a line the
-// namespaces take turns, so that one with many events does not hold up others. A failed try is
-// repeated after reconciler::next_notify_pause(). No try needs a record but the outbox itself.
+// at a time. So a target that hangs delays no job and no other target. In a line the namespaces
+// take turns, so that many events of one do not hold up the others. A failed try is repeated after
+// reconciler::next_notify_pause(). No try needs a record but the outbox itself.
 //
 // The controller of jobs writes down what was delivered, as part of its own status writes. If that
 // write is lost, the event is delivered again: at least once.

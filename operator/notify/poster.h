@@ -31,7 +31,7 @@ class Poster {
   using Done = std::function<void(Result<Answer>)>;
   virtual ~Poster() = default;
   // An error says, in words without secrets, why no answer came within kTryTimeout. kTransient: the
-  // target or its network. Anything else: whoever installs Holdfast must correct the target.
+  // target or its network. Anything else: the administrator must correct the target.
   virtual void post(const Target& target, Message message, Done done) = 0;
 };
 

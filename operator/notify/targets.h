@@ -1,6 +1,6 @@
-// The targets of notifications: what whoever installs Holdfast has set. The chart writes the file
-// from its value `notifications`. It is read once, at the start. The secrets are in files beside
-// it, which are read for each message, so that they can be changed at any time.
+// The targets of notifications, as the administrator has set them. The chart writes the file from
+// its value `notifications`. It is read once, at the start. The secrets are in files beside it,
+// which are read for each message, so that they can be changed at any time.
 //
 //   {"source": "https://cluster-1.example.com",
 //    "targets": [{"name": "chat", "url": "https://hooks.example.com/holdfast",
@@ -41,7 +41,7 @@ struct Targets {
   std::string source;  // before the path of each job in `source` of its events; may be empty
   std::map<std::string, Target> by_name;
 
-  // Null: there is none.
+  // Null: no such target.
   const Target* find(const std::string& name) const;
   std::vector<std::string> names() const;
 };

@@ -60,9 +60,9 @@ class HeartbeatRecords {
   // Leases that a worker should renew, in groups by namespace.
   reconciler::RecordTracker tracker_{
       [](const std::string& key) { return key.substr(0, key.find('/')); }};
-  // Leases that nobody can renew; their time counts on any clock. taken_: the Lease has no holder
-  // and nobody was granted it meanwhile; its attempt may change. ended_: the holder has set the end
-  // mark.
+  // Leases that nobody can renew. Their time counts on any clock. Leases in taken_ have no holder,
+  // and nobody was granted them meanwhile; the attempt may change. In ended_ the holder has set the
+  // end mark.
   reconciler::RecordTracker taken_;
   reconciler::RecordTracker ended_;
   std::unordered_map<std::string, Marks> marks_;  // as many as there are Leases

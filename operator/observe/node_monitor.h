@@ -1,6 +1,7 @@
 // What this replica knows about the life of nodes, from their Leases and objects. Feeds the pure
 // rules of reconciler/staleness.h. Its clocks run only while the watches are open and the renewals
-// of our member Lease succeed. Nodes without a Lease are judged by their Ready condition. Loop only.
+// of our member Lease succeed. Nodes without a Lease are judged by their Ready condition. Loop
+// only.
 #pragma once
 
 #include <functional>

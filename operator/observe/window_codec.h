@@ -2,8 +2,8 @@
 //
 //   {"node/worker-1":["12345",33],"holder/media/holdfast-4f…":["12351",21]}
 //
-// For each subject: the mark that does not change (e.g. a resourceVersion), and for how many whole
-// seconds a live watch has seen no change. Never a date: time without a watch does not count.
+// Each subject has a mark (e.g. a resourceVersion), and a number of whole seconds: so long a live
+// watch has seen no change of it. Never a date: time without a watch does not count.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The jobs whose pool is not in the cache. They are looked at once it is there, or once this replica
-// knows that it does not exist. Loop only.
+// The jobs whose pool is not in the cache. They are looked at once it is there, or once this
+// replica knows that it does not exist. Loop only.
 #pragma once
 
 #include <set>
@@ -18,7 +18,7 @@ class JobsWithoutPool {
       : loop_(loop), caches_(caches), looks_(looks) {}
 
   void begin() { began_ = loop_.now(); }
-  // As for queues: pools that cannot be read for long are as good as missing.
+  // As for queues: pools that could not be read within kReadingTime count as missing.
   bool has_read(const std::string& ns) const;
 
   // `was_read`: has_read(), when the job asked.

@@ -1,5 +1,5 @@
-// The pools and workers that one replica knows, by their keys. A pool is known by its name: also
-// one that jobs or workers name and that does not exist. Loop only.
+// The pools and workers that one replica knows, by their keys. A pool is known by its name, even if
+// it does not exist and only jobs or workers name it. Loop only.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ struct Pool {
   Plans plans;
   std::optional<reconciler::PoolState::Refusal> refusal;
 
-  // Who was last seen on record (see PoolStatus::holder), at which moment (cache::Reach) that was,
-  // and whether we have seen all pods that were made before.
+  // The holder that we saw on record (PoolStatus::holder), and since when (cache::Reach). Also
+  // whether we have seen all pods that were made before.
   struct Owner {
     std::string holder;
     cache::Moment since = 0;
@@ -80,7 +80,7 @@ class KnownPools {
   // By namespace and pod UID.
   const std::unordered_map<std::string, WorkerPtr>& workers() const { return workers_; }
 
-  // By the UID of its worker Lease. Null: there is none.
+  // By the UID of its worker Lease. Null: no such worker.
   WorkerPtr with_lease(const std::string& lease_uid) const;
   void has_lease(const std::string& lease_uid, WorkerPtr worker);
   void lost_lease(const std::string& lease_uid) { by_lease_.erase(lease_uid); }

@@ -32,13 +32,14 @@ class MissingWorkers {
   };
   explicit MissingWorkers(const Dependencies& dependencies) : deps_(dependencies) {}
 
-  // Lets their times run, also for shards of others: the next owner has then seen it from its start.
+  // Lets their times run, also for shards of others: the next owner has then seen it from its
+  // start.
   void watch();
   // Nothing runs on the worker with this Lease any more. `pool`: of the job that names it; null: it
   // is not known.
   bool is_over(const Pool* pool, const std::string& ns, const std::string& lease_uid) const;
 
-  // Reads the Leases of workers that are missing for some time. One that is found is revoked.
+  // Reads the Leases of workers that are missing for some time. A worker that is found is revoked.
   Task<Status> read(std::string pool_key, KnownPool pool);
   // Looks at the jobs of those that are over. When the next look is due; none: none is missing.
   std::optional<Duration> look(const std::string& pool_key, Pool& pool);

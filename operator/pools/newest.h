@@ -25,7 +25,7 @@ class Newest {
   }
   // It is gone.
   void reset() { object_.reset(); }
-  // What our own requests have shown may never have been.
+  // After a restore, the versions that our own requests have shown may not exist.
   void forget_own() { own_ = 0; }
 
   // Null: none is there, as far as is known.

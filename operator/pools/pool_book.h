@@ -44,7 +44,7 @@ class PoolBook {
   // The status was refused that placed() was about.
   void not_placed(const codecs::CachedJob& job, SteadyTime now);
 
-  // Drops promises that are too old. When the next one will be; none: there is none.
+  // Drops promises that are too old. Returns when the next one will be; none: no promise is left.
   std::optional<Duration> expire(SteadyTime now);
   // The names of jobs to look at because there are free slots, or empty workers for runs that need
   // one of their own.
@@ -55,7 +55,7 @@ class PoolBook {
   std::string name_of(const std::string& job_uid) const;
   const PoolSlots& workers() const { return slots_; }
   const SlotLines& lines() const { return lines_; }
-  // What runs may take that need a worker of their own.
+  // Free slots, and empty workers for waiting runs that need a worker of their own.
   std::int64_t room() const { return slots_.free() + empty_workers(); }
   // For how long jobs have waited while a slot was free.
   Duration lag(SteadyTime now) const;

@@ -1,4 +1,5 @@
-// The caches that the controller of pools reads, and whether they are as new as it needs. Loop only.
+// The caches that the controller of pools reads, and whether they are as new as it needs. Loop
+// only.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ struct CachedPool : kube::Object {
   // The first thing in the spec that is wrong, with its field. Empty: none. The schema refuses such
   // a spec, so it was stored before the schema, or the fields of `spec` are cut to its limits.
   std::string invalid;
-  // What a worker is made from: worker_hash().
+  // Of all that a worker is made from: worker_hash().
   std::string hash;
   // spec.template as JSON text. None: too long for the cache (kMaxCachedTexts), read the pool live.
   std::optional<std::string> pod_template;

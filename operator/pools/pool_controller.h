@@ -1,10 +1,10 @@
 // The controller of WorkerPools (docs/workers.md). One replica does so for all pools of a
 // namespace, the holder of the namespace's shard.
 //
-// - The caches' changes come in here. WorkerTracker keeps what is known of workers, PoolBook who
-//   holds the slots of a pool, and PoolLooks decides who is looked at again.
-// - PoolReconciler and WorkerReconciler act. Each worker has a key of its own, so a slow write holds
-//   up no other worker. Its writes carry all that is due.
+// - The caches' changes come in here. WorkerTracker keeps what is known of workers. PoolBook keeps
+//   who holds the slots of a pool. PoolLooks decides who is looked at again.
+// - PoolReconciler and WorkerReconciler act. Each worker has a key of its own, so a slow write
+//   holds up no other worker. Its writes carry all that is due.
 // - SlotPlaces answers the controller of jobs.
 //
 // Nothing that only this process knows decides for ever: a new owner goes on from Leases and jobs.

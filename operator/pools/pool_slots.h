@@ -1,5 +1,5 @@
-// The workers of one pool with their slots: how many are free, and which workers are kept free for
-// runs that need one of their own. Loop only.
+// The workers of one pool with their slots. It knows how many are free, and which workers are kept
+// free for runs that need one of their own. Loop only.
 #pragma once
 
 #include <cstdint>

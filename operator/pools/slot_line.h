@@ -1,6 +1,6 @@
 // The jobs that wait for free slots of one pool, in their order: creation, then UID. A job may take
 // slots if the jobs before it want fewer than there are. A job that was woken and does not look
-// holds up nobody for long. A call costs what is free, not how many wait. Pure.
+// holds up others for kTurn at most. A call costs what is free, not how many wait. Pure.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ class SlotLine {
  public:
   // A job that was woken has this long to look, then the next ones may go first.
   static constexpr std::chrono::seconds kTurn{1};
-  // A look takes so many slots at most. What a large job wants beyond that keeps no slot from the
-  // next ones, because its next look may be seconds away.
+  // A look takes so many slots at most. Beyond that, a large job keeps no slot from the next ones,
+  // because its next look may be seconds away.
   static constexpr std::int64_t kMostAtOnce = 64;
 
   // The job wants so many slots now. Zero: it leaves.

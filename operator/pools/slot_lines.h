@@ -1,5 +1,5 @@
-// Who waits for slots of one pool, in two lines: runs that take any free slot, and runs that need a
-// worker of their own. A job may stand in both. Pure.
+// The two lines for slots of one pool: runs that take any free slot, and runs that need a worker of
+// their own. A job may be in both. Pure.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ class SlotPlaces : public jobs::Places {
 
  private:
   reconciler::SlotView at_missing(const codecs::CachedJob& job, const reconciler::Run& run) const;
-  // What the two Leases say. `answer`: the worker's about the attempt; null: there is none.
+  // The place as the two Leases show it. `answer`: the worker's about the attempt, or null.
   reconciler::SlotView in_leases(const codecs::CachedJob& job, const reconciler::Run& run,
                                  Worker& worker, const Answer*& answer) const;
   bool has_looked(Worker& worker) const;

@@ -29,7 +29,7 @@ struct Worker {
   Newest<CachedWorkerLease> lease;
   Newest<CachedWorkerLease> work;
 
-  // What this process has seen of its pod.
+  // Its pod, as this process has seen it.
   struct PodHistory {
     bool was_there = false;
     reconciler::PodSightings sightings;  // `placed` and `elsewhere`: of its node
@@ -91,8 +91,8 @@ struct Worker {
   bool is_readable() const;
   bool is_draining() const;
   reconciler::WorkerState state() const;
-  // How long its processes may outlast its last renewal: as its agent has it, or else as its Leases
-  // have it, which are made with that.
+  // How long its processes may outlast its last renewal. Its agent's value counts, or else its
+  // Leases', which are made with it, or else kMaxLeaseSeconds.
   std::chrono::seconds duration() const;
   // Sets `view` from the Leases.
   void set_view();
@@ -102,8 +102,7 @@ struct Worker {
 };
 using WorkerPtr = std::shared_ptr<Worker>;
 
-// What the pool's jobs should hear of: a place's answer, entry, or the worker's state is another
-// one than before.
+// News for the pool's jobs: the answer or the entry of a place, or the worker's state, has changed.
 struct PlaceNews {
   bool of_open = false;        // all open places
   bool of_closed = false;      // all others

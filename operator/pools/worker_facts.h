@@ -14,16 +14,17 @@
 
 namespace holdfast::pools {
 
-// `pool`: the pool of this name; null: it does not exist. If the worker has a Lease, the caller adds
-// `silent_for`, `lags_for`, `held_back` and `is_needed`. They depend on clocks and on other objects.
+// `pool`: the pool of this name; null: it does not exist. If the worker has a Lease, the caller
+// adds `silent_for`, `lags_for`, `held_back` and `is_needed`. They depend on clocks and on other
+// objects.
 reconciler::WorkerFacts worker_facts(const Worker& worker, const CachedPool* pool,
                                      reconciler::PodIs pod);
 
-// What the record of the attempt's job, which has this UID, says of it. `lease_uid`: of the worker.
+// The record of the attempt's job, `id.job_uid`, about the attempt. `lease_uid`: of the worker.
 reconciler::RecordSays record_says(const reconciler::Job& job, const AttemptId& id,
                                    const std::string& lease_uid);
 
-// What the plan of its pool needs to know of a worker that has a pod. `slots`: of its worker Lease.
+// A worker that has a pod, as the plan of its pool sees it. `slots`: of its worker Lease.
 reconciler::PoolWorker planned_worker(const Worker& worker, const WorkerSlots& slots,
                                       SteadyTime steady, Time now);
 

@@ -19,16 +19,16 @@ namespace holdfast::pools {
 // The folder in which the agent keeps a folder for each slot.
 inline constexpr const char* kSlotsFolder = "/holdfast/slots";
 
-// What each of a pool's pods is made from. Another hash: a worker of another template. The agent's
-// image is not part of it: a new version of Holdfast replaces no worker.
+// The hash of all that a pool's pods are made from. Another hash: a worker of another template. The
+// agent's image is not part of it: a new version of Holdfast replaces no worker.
 std::string worker_hash(const std::string& pod_template, const reconciler::PoolSpec& spec);
 
 // "<pool>-<number>-<five characters of the pool UID's hash>", from number 1.
 std::string worker_name(const std::string& pool, const std::string& pool_uid, std::int64_t number);
 
-// The first `count` names that no observed pod has, even one that has ended or is being deleted. So
-// a creation is tried again under the same name if its answer was lost: AlreadyExists then means
-// that it was done.
+// The first `count` names that no observed pod has. Pods that have ended or are being deleted
+// count, too. So a creation is tried again under the same name if its answer was lost:
+// AlreadyExists then means that it was done.
 std::vector<std::string> free_worker_names(const std::string& pool, const std::string& pool_uid,
                                            const std::set<std::string>& taken, std::int64_t count);
 

@@ -1,5 +1,5 @@
-// Reconciles one worker: makes its two Leases, revokes it or cuts it off, and writes its work Lease.
-// reconciler::decide_worker() and next_work() decide. Loop only.
+// Reconciles one worker: makes its two Leases, revokes it or cuts it off, and writes its work
+// Lease. reconciler::decide_worker() and next_work() decide. Loop only.
 #pragma once
 
 #include <optional>

@@ -49,8 +49,8 @@ struct WorkerSlots {
   std::vector<AttemptId> entries;
   std::vector<AttemptId> over;  // answered by an end
 
-  // The records of jobs. An attempt is open, or its end is on record: a run in back-off names its
-  // last worker until its next attempt, so there may be many of those.
+  // The records of jobs. An attempt is open, or its end is on record. There may be many closed
+  // ones: a run in back-off names its last worker until its next attempt.
   Places open;
   Places closed;
   std::chrono::seconds recorded{0};  // the duration; zero: no record says it
@@ -71,7 +71,7 @@ struct WorkerSlots {
   // Entries, open places and promises: all of them, or those without an end in the Lease.
   std::int64_t attempts(bool all = true) const;
   std::vector<reconciler::Placed> open_places() const;
-  // The name of the job with this place, open or not; empty: there is none.
+  // The name of the job with this place, open or not; empty: no job has it.
   std::string job_at(const AttemptId& id) const;
   // Since the attempt's job began to wait for the slot; none: it has no open place here.
   std::optional<Duration> waited(const AttemptId& id, SteadyTime now) const;

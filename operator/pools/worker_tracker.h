@@ -1,5 +1,5 @@
-// What watches and the answers to our own requests show of workers, and what follows from it: the
-// worker's slots in the book of its pool, its silences, and who is looked at again. Loop only.
+// Keeps what watches and the answers to our own requests show of workers. It updates a worker's
+// slots in the book of its pool and its silences, and decides who is looked at again. Loop only.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Which silences of workers are recorded, and for which shards: only those that a verdict needs.
-// Loop only.
+// Which silences of workers are recorded, and in which shards' Leases: only those that a verdict
+// needs. Loop only.
 #pragma once
 
 #include "client/kube/client.h"

@@ -1,6 +1,6 @@
-// Makes the caches from which the permits of a queue are counted as new as the claim of the queue,
-// and knows whether they are (QueueTenure). These are the jobs; and the pods, if the queue has a
-// job that keeps its permit until its pod has ended.
+// The permits of a queue are counted from caches. This class makes them as new as the claim of the
+// queue, and knows whether they are (QueueTenure). These are the jobs; and the pods, if the queue
+// has a job that keeps its permit until its pod has ended.
 //
 // Other events of the namespace usually make the caches new enough soon, so requests wait a moment.
 //

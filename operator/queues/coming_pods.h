@@ -1,5 +1,6 @@
-// Jobs with podReplacementPolicy Failed of which no attempt runs, but a pod may still come: a
-// request to create it had no answer. Until its time is over, such a job keeps its permit.
+// Jobs with podReplacementPolicy Failed without a running attempt. Their pod may still come,
+// because a request to create it had no answer. Until its time is over, such a job keeps its
+// permit.
 //
 // Without I/O: times are parameters. Loop only.
 #pragma once

@@ -2,8 +2,8 @@
 // may live, or may still come, its job keeps its permit.
 //
 // A cache that shows no old pod may be older than the job. So the monitor notes the moment at which
-// it first saw the job rest, and waits until the cache of pods is shown to be as new. A pod may
-// also come later: a request to create it had no answer (ComingPods).
+// it first saw the job rest. It waits until the cache of pods is shown to be as new. A pod may also
+// come later: a request to create it had no answer (ComingPods).
 //
 //   if (monitor.look(*job) == OldPods::kUnknown) ...   // look again: take_unsure(), renew()
 //
@@ -53,11 +53,11 @@ class OldPodsMonitor {
   // Jobs whose pods were unknown, if the cache has become newer since the last call.
   std::vector<codecs::JobPtr> take_unsure();
   bool is_unsure(const codecs::CachedJob& job) const;
-  // Makes the cache of pods as new as the namespace's unsure jobs. Returns when to look again; none:
-  // no job is unsure.
+  // Makes the cache of pods as new as the namespace's unsure jobs. Returns when to look again;
+  // none: no job is unsure.
   std::optional<Duration> renew(const std::string& namespace_);
 
-  // Jobs whose pods come no more.
+  // Jobs whose pods do not come any more.
   struct Freed {
     std::vector<codecs::JobPtr> jobs;
     std::optional<Duration> next;  // when to look again
@@ -72,7 +72,7 @@ class OldPodsMonitor {
   codecs::JobPtr queued(const std::string& key) const;
 
   Dependencies deps_;
-  // Jobs of which no attempt runs: when that was first seen, by UID.
+  // When a job was first seen without a running attempt, by UID.
   std::unordered_map<std::string, cache::Moment> rested_;
   struct Unsure {
     cache::Moment looked_at = 0;                        // the cache was this new

@@ -1,5 +1,5 @@
-// What one replica knows of one queue: its jobs, the admissions that are on record, and whether the
-// replica may count. All of it can be lost: the next owner makes it from the caches. Loop only.
+// One queue as one replica knows it: its jobs, the admissions on record, and whether the replica
+// may count. All of it can be lost: the next owner makes it from the caches. Loop only.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class QueueBook {
   void ask(const codecs::CachedJob& job, bool wants, OldPods pods, SteadyTime at, Time now);
 
   // An owner has put the job on record as admitted for the attempt after this one. That stays true
-  // until the job has another attempt (docs/queues.md), whoever owns the queue.
+  // until the job has another attempt (docs/queues.md), also with a new owner.
   bool is_admitted(const std::string& uid, std::int64_t attempt) const;
   // Since the job first asked; zero: it has not, or says so in its status.
   Duration waited(const std::string& uid, SteadyTime now) const;
@@ -58,7 +58,7 @@ class QueueBook {
   void not_written(const CachedQueue& queue);
   // The names of jobs whose admissions were not known before the last call.
   std::vector<std::string> take_admitted();
-  // What the server has forgotten counts no more.
+  // After a restore: forgets the queue's status, all admissions and the claim.
   void time_travelled();
 
   // Called when something has changed: for how long a job could have been admitted and was not.
@@ -66,8 +66,8 @@ class QueueBook {
   void admitted_some() { admissible_since_.reset(); }
   Duration lag(SteadyTime now) const;
 
-  // Throws if what is kept twice disagrees (core/invariant.h). Checked as Line::check() is, which it
-  // does not call.
+  // Throws if what is kept twice disagrees (core/invariant.h). Checked as Line::check() is, which
+  // it does not call.
   void check() const;
 
   reconciler::Line line;

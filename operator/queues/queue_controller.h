@@ -1,8 +1,8 @@
 // The controller of JobQueues: it admits jobs. One replica does so for all queues and jobs with
 // queues of a namespace, the holder of the namespace's shard. The rules are in docs/queues.md.
 //
-// QueueState knows the queues and their permits, and reconciler::decide_queue() decides. A reconcile
-// of a queue has these steps:
+// QueueState knows the queues and their permits, and reconciler::decide_queue() decides. A
+// reconcile of a queue has these steps:
 // 1. Claim the queue, if this tenure has not, and wait until the caches are as new as the claim.
 // 2. Admit the jobs that are due, all in one write of the queue's status.
 // 3. Wake the controller of jobs for each of them. It writes their intents.

@@ -1,9 +1,9 @@
-// What one replica knows of all queues and their permits. Three sources: the watches of queues, jobs
-// and pods; the answers to its own writes; and the status of a queue, in which an earlier owner has
-// put its admissions on record. There is a QueueBook for each queue that has a job.
+// What one replica knows of all queues and their permits. It learns them from the watches of
+// queues, jobs and pods, and from the answers to its own writes. The status of a queue has the
+// admissions of an earlier owner. There is a QueueBook for each queue that has a job.
 //
-// It wakes a queue when something has changed that may admit a job, and the controller of jobs when
-// a job's queue appears or goes. It answers what that controller asks (Permits).
+// It wakes a queue when a change may admit a job. It wakes the controller of jobs when a job's
+// queue appears or goes. It answers what that controller asks (Permits).
 //
 // Loop only. It writes nothing and sends no request; OldPodsMonitor may.
 #pragma once
@@ -69,8 +69,8 @@ class QueueState : public jobs::Permits {
   QueueBook* find(const std::string& key) const;
   // A book without a queue and without jobs is of no use.
   void forget_if_empty(const std::string& key);
-  // Jobs of this namespace whose pods come no more give their permits back. Returns when to call it
-  // again.
+  // Jobs of this namespace whose pods do not come any more give their permits back. Returns when to
+  // call it again.
   std::optional<Duration> give_back(const std::string& namespace_);
 
   // For metrics: the queues in the shards held here.

@@ -1,5 +1,5 @@
-// Watches the caches from the start of the process until they are synced: reports each 20 s what is
-// missing, and says when to give up. Loop only.
+// Watches the caches from the start of the process until they are synced. It reports each 20 s what
+// is missing, and says when to give up. Loop only.
 #pragma once
 
 #include <optional>

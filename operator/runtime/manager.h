@@ -1,5 +1,5 @@
 // The controllers of one replica, and what they share: caches, shards, and what the replica has
-// seen of nodes and heartbeats. runtime::Process has one. The simulator has one for each replica.
+// seen of nodes and heartbeats. A runtime::Process has one. The simulator has one for each replica.
 //
 //   start: the caches list and watch. Once they are synced, the replica joins the others, and the
 //          controllers work on the shards that it gets.
@@ -93,7 +93,7 @@ class Manager {
   notify::Notifier& notifier() { return notifier_; }
 
  private:
-  // What this replica has seen of nodes and heartbeats.
+  // Nodes and heartbeats, as this replica has seen them.
   struct Observed {
     Observed(const cache::Informer::Dependencies& shared, cache::Informer& pods,
              const std::vector<std::string>& namespaces,

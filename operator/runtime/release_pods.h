@@ -5,8 +5,8 @@
 // 1. Scale the replicas' Deployment to zero, if a name is given.
 // 2. Wait until no replica is alive: each member Lease is gone, or has not changed for its duration
 //    by this process's steady clock.
-// 3. Release the pods with the finalizer, and the jobs with kOutboxFinalizer, until a whole list has
-//    none. A forbidden namespace from the list counts as deleted: log a warning and skip it.
+// 3. Release the pods with the finalizer, and the jobs with kOutboxFinalizer, until a whole list
+//    has none. A forbidden namespace from the list counts as deleted: log a warning and skip it.
 // 4. Fail the batch/v1 Jobs that the operator runs, if it does (lane/fail_batch_jobs.h).
 // 5. Check that nobody started a replica meanwhile.
 #pragma once

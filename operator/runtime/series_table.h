@@ -1,7 +1,7 @@
 // The series of metrics about what users name: namespaces, queues and pools. Their number has no
 // bound, and each costs some twenty to seventy lines at each scrape. So at most kSeriesShown names
 // of a group have series of their own. All other names of the group share those of "(others)". A
-// new name takes the place of one that is no longer used. Loop only.
+// new name takes the place of a name that is no longer used. Loop only.
 //
 //   table.mark([&](const auto& key) { return exists(key); });   // at a scrape
 //   table.of(namespace_, queue).running->Set(1);                // from now on it is used
@@ -64,7 +64,7 @@ class SeriesTable {
     bool is_used = true;
   };
 
-  // For one more name. May remove one that is not used.
+  // For one more name. May remove an unused one.
   bool has_room(const std::string& group) {
     std::size_t own = 0;
     auto unused = entries_.end();

@@ -47,8 +47,8 @@ class Mirror {
   virtual bool wait(Duration at_most) = 0;
   // As they are now, in no particular order. Empty before the first list.
   virtual std::vector<std::shared_ptr<const Json>> objects() = 0;
-  // Those that were deleted since the last call, as they were at last; at most the last 1,000. An
-  // object that objects() had and has no more is among them.
+  // Those that were deleted since the last call, as they were at last; at most the last 1,000. They
+  // include all objects that objects() had and does not have now.
   virtual std::vector<std::shared_ptr<const Json>> deleted() = 0;
   // Why it is not current; empty: it is.
   virtual std::string trouble() = 0;

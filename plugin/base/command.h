@@ -18,7 +18,7 @@
 
 namespace holdfast::plugin {
 
-// What a flag's value must be. Checked when the command line is parsed.
+// The kind of a flag's value. Checked when the command line is parsed.
 enum class FlagValue {
   kNone,      // a switch
   kText,      // not empty, UTF-8

@@ -1,5 +1,6 @@
-// `explain`: one page about one job. What it waits for, why, since when, what comes next and by
-// when, and what a person can do; then its runs, its stages and the timeline of its attempts.
+// `explain`: one page about one job. It says what the job waits for, why, since when, what comes
+// next and by when, and what you can do. Then come its runs, its stages and the timeline of its
+// attempts.
 //
 //   ExplainFacts facts;
 //   facts.job = ...;                       // the rest may be missing
@@ -17,7 +18,7 @@
 
 namespace holdfast::plugin {
 
-// Objects as the API server returns them; null or empty: not read, or there is none.
+// Objects as the API server returns them. Null or empty: not read, or missing.
 struct ExplainFacts {
   Json job;
   Json queue;                    // the JobQueue of spec.queue

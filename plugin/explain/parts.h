@@ -56,10 +56,10 @@ std::string plural(std::int64_t count, std::string_view noun);
 
 // What its targets were not told, and why.
 void add_notifications(const Explaining& explaining, Lines& lines);
-// What the job has spent of its budgets.
+// How much of its budgets the job has spent.
 void add_budgets(const Explaining& explaining, Lines& lines);
 
-// The facts of a job that has not ended, and of one that has.
+// The facts of a job that has not ended, and of an ended job.
 Lines waiting_lines(const Explaining& explaining);
 Lines ended_lines(const Explaining& explaining);
 
@@ -72,9 +72,9 @@ struct OperatorText {
 };
 OperatorText judge_operator(const Explaining& explaining);
 
-// Where the job stands in its queue, and why the queue starts no further job.
+// The job's place in its queue, and why the queue starts no further job.
 void add_queue(const Explaining& explaining, Lines& lines);
-// What the pool of its workers does.
+// The state of the pool of its workers.
 void add_pool(const Explaining& explaining, Lines& lines);
 
 // Sums up many runs; nothing for a job with one.

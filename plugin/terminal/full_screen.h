@@ -1,13 +1,13 @@
 // The terminal's alternate screen, without a cursor: there is one for the process. Whatever stops
 // or ends the process gives the user's own screen back first: a signal that a user, a shell or a
 // crash sends. A process that goes on after Ctrl-Z has its screen again, but only in the
-// foreground: in the background it would write over what the shell shows.
+// foreground. In the background it would write over the shell's lines.
 //
 //   full_screen::draw(STDOUT_FILENO, frame);
 //   full_screen::leave();
 //
-// One thread draws, and it is the one that calls draw() and leave(). Signals that the process's
-// parent has made it ignore stay ignored.
+// One thread calls draw() and leave(). Signals that the process's parent has made it ignore stay
+// ignored.
 #pragma once
 
 #include <string_view>
@@ -15,9 +15,8 @@
 namespace holdfast::plugin::full_screen {
 
 // Writes a frame to this terminal's alternate screen, and takes that before. Returns 0, or the
-// errno of what could not be written. In the background nothing is drawn. Then the process stops,
-// as the kernel stops one that writes to a terminal with `stty tostop`; the call returns after
-// that.
+// errno of what could not be written. In the background the process stops first, as under `stty
+// tostop`. After that the call draws only if the process is in the foreground by then.
 int draw(int terminal, std::string_view frame);
 
 // Gives the user's screen back, if draw() has taken it.

@@ -31,7 +31,7 @@ class StdTerminal : public Terminal {
   bool wait(Duration delay) override;
   Result<std::string> read(const std::string& path, std::size_t max_bytes) override;
 
-  // Why standard output took no more: an errno. 0: it took everything.
+  // The errno with which standard output refused a write. 0: it took everything.
   int write_error() const { return write_error_; }
   // Gives back what show() has changed of the screen.
   void leave_full_screen();

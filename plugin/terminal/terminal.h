@@ -16,7 +16,8 @@ class Terminal {
   virtual ~Terminal() = default;
 
   // Writes the text as it is; a line's end is the caller's. After show(), err() first brings back
-  // the screen that was there before, so that the text stays. What cannot be written is dropped.
+  // the screen that was there before, so that the text stays. Text that cannot be written is
+  // dropped.
   virtual void out(std::string_view text) = 0;
   virtual void err(std::string_view text) = 0;
 

@@ -8,8 +8,8 @@
 
 namespace holdfast::plugin {
 
-// What may stand in place of the last of `words`, the words behind "kubectl holdfast". Asks the API
-// server for jobs' names where a job is meant; without an answer it has none.
+// The candidates for the last of `words`, the words behind "kubectl holdfast". Asks the API server
+// for jobs' names where a job is meant; without an answer it has none.
 std::vector<std::string> candidates(const std::vector<std::string>& words, Api& api);
 
 // The script for a shell, "bash" or "zsh". Empty: another shell.

@@ -10,7 +10,7 @@
 
 namespace holdfast::plugin {
 
-// What the API server takes at most; more is no job.
+// The most bytes that the API server takes: a longer file is no job.
 inline constexpr std::size_t kMaxManifestBytes = 3u << 20;
 
 // The only object in the file of -f. `verb`: for the words of an error.

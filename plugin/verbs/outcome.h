@@ -21,8 +21,9 @@ bool is_being_deleted(const Json& job);
 std::string state_of(const Json& job);
 
 // Waits until the job has ended, or --timeout is over. Says on standard error each time that it
-// waits for something else. Returns the exit code: 0 for the phase `wanted`, 1 for another end, 2
-// if the job is deleted, does not end in time, or the API server refuses to tell (refusals.h).
+// waits for something else. Returns the exit code: 0 for the phase `wanted`, 1 for another end. It
+// is 2 if the job is deleted or does not end in time, or if the API server refuses the read
+// (refusals.h).
 int wait_for_end(const Command& command, Api& api, Terminal& terminal, const Json& job,
                  const std::string& wanted = "Succeeded",
                  std::function<SteadyTime()> clock = steady_now);

@@ -12,8 +12,9 @@ namespace holdfast::plugin {
 inline constexpr const char* kRetryOfAnnotation = "holdfast.dev/retry-of";
 inline constexpr const char* kRetryOfUidAnnotation = "holdfast.dev/retry-of-uid";
 
-// The source's spec without suspend and cancel, its labels, and the annotations above; no name yet.
-// `failed_indexes`: only the indexes that failed. kInvalid says why this source cannot be retried.
+// The source's spec without suspend and cancel, its labels, and the annotations above. It has no
+// name yet. `failed_indexes`: only the indexes that failed. kInvalid says why this source cannot be
+// retried.
 Result<Json> retry_job(const Json& source, bool failed_indexes);
 
 // "encode-retry-1-2hw9r", and for the source of that name "encode-retry-2-" and other characters:

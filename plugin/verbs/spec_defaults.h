@@ -1,5 +1,5 @@
-// The defaults of a DurableJob's spec, as docs/api.md lists them: those that the API server fills
-// in, and those that the operator assumes. So a spec means the same with and without them. Pure.
+// The defaults of a DurableJob's spec, as docs/api.md lists them. The API server fills in some, and
+// the operator assumes the others. So a spec means the same with and without them. Pure.
 //
 // The template's fields have no defaults here: Kubernetes fills them in when it makes a pod.
 #pragma once

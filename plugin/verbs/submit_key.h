@@ -14,9 +14,9 @@ inline constexpr const char* kHashAnnotation = "holdfast.dev/submit-hash";
 
 inline constexpr std::size_t kMaxKeyBytes = 1024;
 
-// A DNS label of at most 51 characters: what of the key can stand in a name, and a hash of all of
-// it. So two keys have two names, and an Indexed job has room for the longest index in its pods'
-// hostnames.
+// A DNS label of at most 51 characters: the part of the key that a name may contain, and a hash of
+// all of it. So two keys have two names, and an Indexed job has room for the longest index in its
+// pods' hostnames.
 std::string name_of_key(std::string_view key);
 
 // A name of the same length that no key has: for a dry run beside the job of that name.

@@ -93,7 +93,7 @@ enum class Act {
   kDeleteWorkerLease,
   kTouchLeases,
   kSendMessage,
-  // A worker's container begins anew in the same pod, and what administrators do to its Leases.
+  // A worker's container begins again in the same pod. Administrators edit its Leases.
   kRestartWorker,
   kEditHolder,
   kEditWork,
@@ -103,8 +103,8 @@ enum class Act {
   kDeleteBatchJob,
   // A kubelet says for a moment that no container of a pod that runs has started.
   kTakeBackStart,
-  // A newer version of the operator, before a roll-back: it writes what this one does not know into
-  // a status, or a user gives it a spec.
+  // A newer version of the operator, before a roll-back. It writes fields into a status that this
+  // version does not know, or a user gives it such a spec.
   kNewerStatus,
   kNewerSpec,
   // Of one namespace's pods: a webhook without an endpoint, flow control, or a rule that forbids

@@ -18,7 +18,7 @@
 //   sendInitialEvents waits by itself for the cache.
 // - compact(): the real server does that every five minutes. Until then history grows.
 // - The pod collector. Within 20 s the real controller manager sets the phase of some pods to
-//   Failed: those that are being deleted, have no node and are held by a finalizer. It deletes pods
+//   Failed. These are being deleted, have no node and are held by a finalizer. It deletes pods
 //   whose node is gone.
 //
 // It serves durablejobs, jobqueues, workerpools, batch/v1 jobs with managedBy, pods, nodes and

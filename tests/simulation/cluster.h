@@ -1,6 +1,6 @@
-// The operator's surroundings in a cluster: nodes, kubelets and the processes in pods, the agents
-// of jobs with a heartbeat, the scheduler, the collectors of pods whose node is lost. They see the
-// stored data a little late and act through the gateway, each as its own user.
+// The operator's surroundings in a cluster: nodes, kubelets, the processes in pods, the scheduler,
+// the collectors of pods whose node is lost. Jobs with a heartbeat have agents. All of these see
+// the stored data a little late and act through the gateway, each as its own user.
 #pragma once
 
 #include <functional>
@@ -64,7 +64,7 @@ class Cluster {
   }
   // The kernel kills it, for its memory or not. False: it does not run.
   bool kill_container(const std::string& pod_uid, bool out_of_memory = true);
-  // The same, and it begins anew in its pod. Only those of warm workers.
+  // The same, and it begins again in its pod. Only those of warm workers.
   bool restart_container(const std::string& pod_uid);
 
   void start(int nodes);
@@ -80,8 +80,8 @@ class Cluster {
     Time started{};        // its first container; epoch: not yet
     bool stopped = false;  // its process ended because the pod was deleted
     Duration skew{0};      // of the clock that its reported times come from
-    // Of a job with a heartbeat, in the world's time: the renewals that the API server took, and
-    // since when the worker makes no progress (none: it does).
+    // Of a job with a heartbeat, in the world's time: the renewals that the API server took. Since
+    // when the worker makes no progress (none: it does).
     std::vector<Duration> renewals;
     std::optional<Duration> hangs_since;
     bool speaks = false;  // the agent renews when it can
@@ -102,7 +102,7 @@ class Cluster {
   void image_errors(bool on) { image_errors_ = on; }
   void failing(int permille) { failing_permille_ = permille; }
   // The same for jobs with a heartbeat: so many workers begin to hang, or die with their agents and
-  // nobody is told. The second container of new pods has no image.
+  // nobody reports that. The second container of new pods has no image.
   void hanging(int permille) { hanging_permille_ = permille; }
   void falling_silent(int permille) { silent_permille_ = permille; }
   void next_image_errors(bool on) { next_image_errors_ = on; }

@@ -30,10 +30,9 @@ struct Scenario {
   // created. It costs the others' attempts, and the attempts end in any order.
   int runs_at_once = 1;
   Json spec = Json::object();  // laid over a job with short windows
-  // The spec of a queue that is made with the jobs. Null: there is none.
+  // The spec of a queue that is made with the jobs. Null: no queue.
   Json queue;
-  // What is laid over the spec of a pool that is made with the jobs, and in which they run. Null:
-  // there is none.
+  // Laid over the spec of a pool that is made with the jobs. They run in it. Null: no pool.
   Json pool;
   // The place of each job in this queue. Not set: the jobs have none.
   std::function<Json(int job)> place;

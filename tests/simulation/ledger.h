@@ -240,8 +240,8 @@ class Ledger {
   Duration restored_at_{-1};
   // The server's version after a request's first delivery, by the request's number.
   std::map<std::uint64_t, std::uint64_t> first_copies_;
-  // For each life of a replica: its last live read of each path, the version of its last write of
-  // each job and queue, and when it sent its last acknowledged renewal.
+  // For each life of a replica: its last live read of each path, and the last version that it wrote
+  // of each job and queue. Also when it sent its last acknowledged renewal.
   std::map<std::pair<Life, std::string>, Duration> reads_;
   std::map<std::pair<Life, std::string>, std::uint64_t> own_writes_;
   std::map<Life, Duration> renewals_;

@@ -1,11 +1,11 @@
 // Checks the batch/v1 Jobs that Holdfast runs, after every write. A part of the Ledger. The rules:
 // - A Job ends once, and as the DurableJob of its record has ended.
 // - A DurableJob that somebody has deleted ends its Job only once it is gone.
-// - Never do two DurableJobs of one Job have runs at a time.
+// - Two DurableJobs of one Job never have runs at the same time.
 // - A replica deletes a DurableJob only if its Job does not name it.
-// - A DurableJob that has ended keeps its outbox until its targets are told: at most for an hour
-//   after its deletion, or for a minute in a namespace that goes.
-// What has to happen in time is Liveness's.
+// - A DurableJob that has ended keeps its outbox until its targets have the events. After its
+//   deletion it keeps it for an hour at most, or for a minute in a namespace that goes.
+// Liveness checks all that has to happen in time.
 #pragma once
 
 #include <functional>

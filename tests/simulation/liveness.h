@@ -50,7 +50,7 @@ class Liveness {
   // A queue's status was written; the ledger has seen it.
   void queue_written(const std::string& name);
 
-  // What is wrong at rest; empty: nothing.
+  // All that is wrong at rest; empty: nothing.
   std::string unsettled() const;
   std::string untidy() const;
   const std::map<std::string, double>& slowest() const { return slowest_; }
@@ -104,7 +104,7 @@ class Liveness {
   void look_at_words(const Permits::Queue& queue, const Line& line);
   void look_at_admissions(const std::string& name, const Permits::Queue& queue, const Line& line);
   void look_at_numbers(const std::string& name, const Permits::Queue& queue, const Line& line);
-  // What the status says and is not so.
+  // The numbers in the status that are not true.
   std::vector<std::string> old_numbers(const std::string& name, const Permits::Queue& queue,
                                        const Line& line) const;
   bool has_token(const Permits::Queue& queue) const;

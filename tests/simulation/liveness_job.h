@@ -16,7 +16,7 @@ inline constexpr Duration kLook = std::chrono::milliseconds(500);
 inline constexpr Duration kServerTime = std::chrono::milliseconds(1200);
 // A job that waits in its queue says so after this long.
 inline constexpr Duration kQueueNotice = std::chrono::seconds(1);
-// One that waits for a slot, after this long. Slots may go to other jobs meanwhile.
+// A job that waits for a slot says so after this long. Slots may go to other jobs meanwhile.
 inline constexpr Duration kPoolNotice = std::chrono::seconds(60);
 
 struct Liveness::Job {

@@ -1,8 +1,8 @@
 // The network between the operator's replicas and the API server. Each process has a Transport, and
 // its link loses, delays and repeats requests and answers.
 //
-// It keeps the contract of client/http/transport.h: handlers run in later turns of the process's
-// loop, each request answers once, each stream ends once.
+// It keeps the contract of client/http/transport.h. Handlers run in later turns of the process's
+// loop. Each request answers once, and each stream ends once.
 #pragma once
 
 #include <any>
@@ -35,7 +35,7 @@ class Network {
   int break_watches(int replica);
   // Makes the client notice its silent watches.
   void break_silent_watches();
-  // Makes watches silent: no more lines, and no end.
+  // Makes watches silent: no further line, and no end.
   int silence_watches(int replica);
   // How many silent watches are still open after this time or longer, in processes that were not
   // paused meanwhile (L7).
@@ -47,8 +47,8 @@ class Network {
   // Every third answer comes from an API server whose clock is this much slower.
   Duration slower_server{0};
 
-  // What a replica sees of a resource's versions is this much higher than the server's: each
-  // resource has an etcd of its own. Null: all have the same.
+  // A replica sees the versions of a resource this much higher than the server's: each resource has
+  // an etcd of its own. Null: all have the same.
   std::function<std::int64_t(const std::string& target)> versions_from;
 
   // Called when a process sends a request, and when the answer reaches the process.

@@ -5,19 +5,19 @@
 // so, and with podReplacementPolicy Failed also while its pod runs. A deleted job has none, even if
 // a finalizer holds it. The rules:
 // - A write that admits jobs leaves at most `concurrency` permits given, and at most
-//   `concurrencyPerKey` of each key. The write is a compare-and-swap, so its spec is the one that
-//   the decision read: whoever lowers a limit takes no permit away. A queue that is held admits
-//   nobody, and a rate is kept in every window of time.
+//   `concurrencyPerKey` of each key. The write is a compare-and-swap, so its spec is the spec that
+//   the decision read. A lower limit takes no permit away. A queue that is held admits nobody, and
+//   a rate is kept in every window of time.
 // - No job without a permit starts an attempt, unless it was admitted for just this attempt.
 // - An admission leaves the list only when its job has moved. A claim of the queue admits nobody.
 // - While caches are up to date, nobody is admitted before a job of higher rank.
 // So there are never more permits than the limit was when the last one was given.
 //
-// What was not given is not counted. A user who cancels a job in back-off while its pod still runs
-// makes it Cancelling; one who sets podReplacementPolicy to Failed makes a pod count. Neither
-// starts anything. And there is one gap: a queue is deleted, and before one of its admitted jobs
-// has started, another tenure claims a new queue of that name. Nothing tells it of the admission.
-// The job's start is excused.
+// Permits that were not given are not counted. A user may cancel a job in back-off while its pod
+// still runs. Then it is Cancelling. A user may set podReplacementPolicy to Failed. Then a pod
+// counts. Neither starts anything. And there is one gap. A queue is deleted, and another tenure
+// claims a new queue of that name before an admitted job has started. Nothing tells it of the
+// admission. The job's start is excused.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ class Users {
   Users(Scheduler& scheduler, Gateway& gateway, Ledger& ledger, Strikes& strikes)
       : scheduler_(scheduler), gateway_(gateway), ledger_(ledger), strikes_(strikes) {}
 
-  // What the jobs that are drawn have.
+  // The features of the jobs that are drawn.
   struct Work {
     bool heartbeats = false;
     bool many_runs = false;  // some of them
@@ -36,7 +36,7 @@ class Users {
   // Removes all obstacles: suspended jobs go on, and queues are there and not held.
   void make_peace();
 
-  // One job of so many runs, a few of which fail for good.
+  // One job of so many runs. A few of them fail for good.
   void create_large_job(int runs, std::uint64_t seed);
   // Of a drawn job: drawn_spec(), a heartbeat and a queue if jobs have one, many runs if jobs may.
   Json spec_of(std::uint64_t seed) const;
@@ -44,8 +44,8 @@ class Users {
   // By key. False: the server refused.
   bool create(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch(const std::string& namespace_, const std::string& name, const Json& spec);
-  // Gives a suspended job of many runs another number of them. False: it is none, or the write
-  // failed.
+  // Gives a suspended job of many runs another number of them. False: it is no such job, or the
+  // write failed.
   bool change_runs(const std::string& namespace_, const std::string& name, std::uint64_t seed);
   bool create_queue(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch_queue(const std::string& namespace_, const std::string& name, const Json& spec);
@@ -62,13 +62,13 @@ class Users {
   bool delete_pool(const std::string& namespace_, const std::string& name);
   // The job's attempts run in a pool, if it is one of those.
   void draw_pool(std::uint64_t seed, Json& spec) const;
-  // users_newer.cc. False: there is none.
+  // users_newer.cc. False: no object has a status, or the write failed.
   bool write_as_newer(std::uint64_t seed);
   // No spec has a field of a newer version any more.
   void make_known();
   // users_lane.cc
   void create_batch_job(const std::string& namespace_, const std::string& name, std::uint64_t seed);
-  // If this Job has ended: another DurableJob of it, as a replica creates that was paused for long.
+  // If this Job has ended: another DurableJob of it, as a replica creates after a long pause.
   void create_stray(const std::string& namespace_, const std::string& name, std::uint64_t seed);
   void ensure_namespaces();
   std::vector<std::string> jobs(bool unfinished_only) const;  // keys
@@ -84,7 +84,7 @@ class Users {
   void clean_up_batch_jobs();
   void ensure_pools();
   bool delete_worker_lease(std::uint64_t seed);
-  // False: there is none.
+  // False: no such Lease, or the write failed.
   bool edit_holder(std::uint64_t seed);
   bool edit_work(std::uint64_t seed);
   void touch_leases(std::uint64_t number);

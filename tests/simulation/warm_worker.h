@@ -1,6 +1,6 @@
 // One warm worker (docs/workers.md): the agent in a worker's pod, and the commands that it runs.
-// agent::Slots decides, as in the real agent; so do the parts that read Leases and jobs. Simulated
-// are the processes, the clock and the network. The world's scheduler calls it.
+// The code of the real agent decides (agent::Slots), and reads Leases and jobs. Simulated are the
+// processes, the clock and the network. The world's scheduler calls it.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class WarmWorker {
     SimLoop::Clock clock;
     std::uint64_t seed = 0;
   };
-  // What a command does.
+  // The behaviour of a command.
   struct Plan {
     Duration lasts{0};
     int exit_code = 0;

@@ -1,7 +1,7 @@
-// All warm workers of the world, what really became of each attempt on one of them, and S22: the
-// commands of two attempts of a run never live at once, and a promise that nothing runs is true.
-// A worker whose agent stands still, or did a moment ago, is excused: its agent does not get to
-// run.
+// All warm workers of the world, and what really became of each attempt on one of them. Checks S22:
+// the commands of two attempts of a run never live at once, and a promise that nothing runs is
+// true. A worker whose agent stands still, or did a moment ago, is excused: its agent does not get
+// to run.
 #pragma once
 
 #include <functional>
@@ -36,7 +36,7 @@ class WarmWorkers : public Cluster::Agents {
   void failing(int permille) { failing_permille_ = permille; }
   void hanging(int permille) { hanging_permille_ = permille; }
   void losing(int permille) { losing_permille_ = permille; }
-  // The UID of a pod with a worker; empty: there is none.
+  // The UID of a pod with a worker; empty: no pod has one.
   std::string pick(std::uint64_t seed) const;
   void freeze(const std::string& pod_uid);
   void thaw_all();
@@ -58,8 +58,8 @@ class WarmWorkers : public Cluster::Agents {
     Duration progressed{0};
   };
   const Truth* truth(const AttemptId& id) const;
-  // How many attempts were alive on its worker when the kernel killed that for its memory; zero:
-  // the kernel did not, or it was not there.
+  // How many attempts were alive on its worker when the kernel killed that for its memory. Zero:
+  // the kernel did not, or the attempt was not there.
   std::size_t killed_with(const AttemptId& id) const;
   const WarmWorker* worker(const std::string& pod_uid) const;
 
@@ -108,7 +108,7 @@ class WarmWorkers : public Cluster::Agents {
   int losing_permille_ = 0;
   std::uint64_t lost_ = 0;
   bool calm_ = false;
-  // By pod UID. The end of a worker is told to the members above.
+  // By pod UID. A worker reports its end to the members above.
   std::map<std::string, std::unique_ptr<WarmWorker>> workers_;
 };
 

@@ -1,5 +1,5 @@
-// A door to a server on loopback, for tests: on any address, behind TLS, or with words of its own
-// before bytes are carried (a SOCKS proxy).
+// A door to a server on loopback, for tests. It is on any address, behind TLS, or says words of its
+// own before it carries bytes (a SOCKS proxy).
 #pragma once
 
 #include <functional>

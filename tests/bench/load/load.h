@@ -1,5 +1,5 @@
-// The load that the benchmarks put on an API server. It uses the operator's own client library,
-// which costs less than any script, so that the measured programs have the machine to themselves.
+// The load that the benchmarks put on an API server. It uses the operator's own client library.
+// That costs less than any script, so the measured programs have the machine to themselves.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace holdfast::bench {
 
 struct SendOptions {
   // A JSON array of {method, path, type, body}, sent one after the other. Paths and bodies may
-  // contain $N (the chain's number), $UID (the UID in the first answer) and $VERSION (the version
-  // in the object's last answer).
+  // contain $N (the chain's number) and $UID (the UID in the first answer). They may also contain
+  // $VERSION (the version in the object's last answer).
   std::string chain;
   int first = 0;
   int count = 1;

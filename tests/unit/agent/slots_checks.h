@@ -49,9 +49,9 @@ class SlotsChecks {
 
   static bool HasFailure() { return ::testing::Test::HasFailure(); }
 
-  // -- what it is told ---------------------------------------------------------------------------
+  // -- what it learns ----------------------------------------------------------------------------
 
-  // What it has read of the work Lease, and must keep to. `asked`: when it asked for that; none:
+  // It has read this of the work Lease, and must keep to it. `asked`: when it asked for that; none:
   // the watch has it.
   void knows(const WorkReading& reading, std::optional<SteadyTime> asked = std::nullopt) {
     if (fenced_ || over_) return;
@@ -254,7 +254,7 @@ class SlotsChecks {
   std::map<std::string, AttemptId> looks_;
   std::map<int, Process> processes_;
 
-  // What it knows: its work Lease, with each entry that has ever said `stop`.
+  // Its work Lease as it knows it, with each entry that has ever said `stop`.
   std::string work_uid_;
   std::int64_t seq_ = -1;
   std::map<std::string, bool> known_;

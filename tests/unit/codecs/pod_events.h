@@ -1,5 +1,5 @@
-// Events of a watch of pods as a real API server (1.34) sends them: in protobuf, as base64, and in
-// JSON, without managedFields.
+// Events of a watch of pods as a real API server (1.34) sends them. Each is in protobuf, as base64,
+// and in JSON, without managedFields.
 #pragma once
 
 namespace holdfast::codecs {

@@ -39,8 +39,8 @@ inline bool holds(const Json& status, const std::string& type) {
   return found && string_at(*found, "status") == "True";
 }
 
-// What the API server demands of a status of a Job with managedBy: validateJobStatus and
-// ValidateJobStatusUpdate of Kubernetes, as far as the fields that we write.
+// The API server's rules for the status of a Job with managedBy, as far as the fields that we
+// write. In Kubernetes they are validateJobStatus and ValidateJobStatusUpdate.
 inline void expect_valid(const BatchJob& job, const Json& before, const Json& after) {
   const bool complete = holds(after, "Complete"), failed = holds(after, "Failed");
   const bool met = holds(after, "SuccessCriteriaMet"), target = holds(after, "FailureTarget");

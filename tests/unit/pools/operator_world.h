@@ -53,9 +53,9 @@ class OperatorWorld {
   // The operator's Events, in order: "Job DurableJobCreated".
   std::vector<std::string> events;
 
-  // What is stored in the namespace "default".
+  // All that is stored in the namespace "default".
   std::vector<Json> all(const std::string& resource) const;
-  // Null: there is none.
+  // Null: it does not exist.
   Json find(const std::string& resource, const std::string& name) const;
 
   // The worker's agent renews its Lease and says this. Its work Lease is echoed.

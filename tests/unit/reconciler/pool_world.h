@@ -28,7 +28,7 @@ class PoolWorld {
   void run_alone_forever(std::int64_t runs);
   // Some time passes: pods start, runs find their slots and end, silent workers are cut off.
   void pass(Duration time);
-  // One plan, checked, of which each write may be lost. True: it did something.
+  // One plan, checked. Each of its writes may be lost. True: it did something.
   bool act();
 
   const PoolState& state() const { return state_; }

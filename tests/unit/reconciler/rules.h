@@ -17,7 +17,7 @@ std::string broken_by(const JobView& view, const Decision& decision, Time now);
 // The run with this index; null: it is not in status.runs.
 const Run* run_at(const Status& status, std::int64_t index);
 
-// True: the condition stands there, and is True.
+// True: the status has the condition, and it is True.
 bool is_true(const Status& status, const char* condition);
 
 // The job starts nothing, because a user has suspended or paused it, or its pool does not exist.

@@ -8,7 +8,7 @@
 
 namespace holdfast::reconciler::testing {
 
-// The status is written first. The old pod of a run is told to go before its new one is created.
+// The status is written first. The old pod of a run is deleted before its new one is created.
 std::string broken_order(const JobView& view, const Decision& decision, const Status& next);
 std::string broken_pod_write(const JobView& view, const Decision& decision, const Status& next);
 // The attempts whose places are slots of workers.

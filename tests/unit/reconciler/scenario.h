@@ -27,7 +27,7 @@ JobView running_job(std::int64_t attempt = 1);
 // A job in any phase, after one attempt if the phase allows. The view has no pod.
 JobView job_in(Phase phase);
 
-// An Indexed job of which the first `open` runs are open since 100 s, each with a running pod.
+// An Indexed job. Its first `open` runs are open since 100 s, each with a running pod.
 JobView job_of_runs(std::int64_t completions, std::int64_t parallelism, std::int64_t open);
 // The pod of this run has ended, 5 s ago. `index` is also its place in status.runs.
 void end_pod(JobView& view, std::int64_t index, int exit_code);

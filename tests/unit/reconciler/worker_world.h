@@ -1,6 +1,7 @@
-// The warm workers of the random world (docs/workers.md): both Leases of each as the API server has
-// them, and the agents with their commands. An agent reads and writes late, is cut off from the API
-// server, freezes, dies, drains. It checks that no two commands of a run run at once (S22).
+// The warm workers of the random world (docs/workers.md). It has both Leases of each as the API
+// server has them, and the agents with their commands. An agent reads and writes late, is cut off
+// from the API server, freezes, dies, drains. It checks that no two commands of a run run at once
+// (S22).
 #pragma once
 
 #include <map>
@@ -59,7 +60,7 @@ class Workers {
   // A replica writes a work Lease. False: it has changed, or is gone.
   bool put_work(const std::string& uid, std::uint64_t version, const Work& next);
 
-  // Renewals, and the deadlines by which agents kill their commands. Steps of at most 5 s.
+  // Time passes: agents renew, and kill their commands at their deadlines. Steps of at most 5 s.
   void pass(Time now, bool outage);
   // The agents act, each with this chance in percent. `job`: as it is now; null: it is gone.
   void agents_act(const Job* job, int chance);

@@ -58,7 +58,7 @@ class World {
   // Ends all faults: nodes come back or their objects are deleted, the user stops, every pod
   // succeeds.
   void calm_down();
-  // Calm: the queue exists or not, and admits whoever asks or nobody.
+  // Calm: the queue exists or not, and admits all jobs or none.
   void set_queue(bool exists, bool admits) {
     queue_exists_ = exists;
     queue_admits_ = admits;
