@@ -115,8 +115,7 @@ TEST_F(WatchTest, A401RenewsTheCredentialsAndOpensItAgainAtOnceOnce) {
 
 TEST_F(WatchTest, ACancelledWatchEndsCancelledOnce) {
   const auto id = watch();
-  transport_.open_stream();
-  loop_.run_ready();
+  open_stream();
   client_.cancel_watch(id);
   client_.cancel_watch(id);
   loop_.run_ready();
@@ -146,8 +145,7 @@ TEST_F(WatchTest, CredentialsThatFailEndIt) {
 
 TEST_F(WatchTest, ShutDownEndsAllAndRefusesNewOnes) {
   watch();
-  transport_.open_stream();
-  loop_.run_ready();
+  open_stream();
   client_.shut_down();
   loop_.run_ready();
   EXPECT_EQ(ended_, 1);
@@ -159,9 +157,8 @@ TEST_F(WatchTest, ShutDownEndsAllAndRefusesNewOnes) {
 
 TEST_F(WatchTest, AListIsDecodedPageByPage) {
   auto result = start(client_.list(pods(), "media", "limit=1"));
-  transport_.answer(200, R"({"metadata": {"resourceVersion": "8", "continue": "next"},
+  answer(200, R"({"metadata": {"resourceVersion": "8", "continue": "next"},
       "items": [{"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}}]})");
-  loop_.run_ready();
   ASSERT_TRUE(*result && (*result)->ok());
   EXPECT_EQ((**result)->items.size(), 1u);
   EXPECT_EQ((**result)->continue_token, "next");
