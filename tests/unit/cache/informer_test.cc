@@ -9,23 +9,29 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/fake_client.h"
+#include "tests/support/fake_transport.h"
+#include "tests/support/manual_loop.h"
+#include "tests/support/no_credentials.h"
 
 namespace holdfast::cache {
 namespace {
 
 using namespace std::chrono_literals;
 using holdfast::test::FakeTransport;
+using holdfast::test::ManualLoop;
+using holdfast::test::NoCredentials;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 kube::Kind pods() {
-  return {.name = "pods",
-          .group_path = "/api/v1",
-          .plural = "pods",
-          .label_selector = "app",
-          .decode = kube::decode_bare};
+  kube::Kind kind;
+  kind.name = "pods";
+  kind.group_path = "/api/v1";
+  kind.plural = "pods";
+  kind.label_selector = "app";
+  kind.decode = kube::decode_bare;
+  return kind;
 }
 
 std::string object_json(const std::string& name, int version, const std::string& namespace_) {
@@ -47,10 +53,12 @@ std::string bookmark_json(int version, bool end = false) {
          (end ? R"(,"annotations":{"k8s.io/initial-events-end":"true"})" : "") + "}}}";
 }
 
-class InformerTest : public ::testing::Test, protected holdfast::test::FakeClient {
+class InformerTest : public ::testing::Test {
  protected:
   void make(std::vector<std::string> namespaces = {}, bool streaming = false) {
-    informer = std::make_unique<Informer>(informers(streaming), pods(), std::move(namespaces));
+    Informer::Dependencies dependencies{loop, client, random, Log()};
+    dependencies.streaming_lists = streaming;
+    informer = std::make_unique<Informer>(dependencies, pods(), std::move(namespaces));
     informer->on_change([this](const Change& change) {
       told.push_back((change.before ? "" : "+") +
                      (change.after ? change.after : change.before)->name +
@@ -65,21 +73,21 @@ class InformerTest : public ::testing::Test, protected holdfast::test::FakeClien
     informer->start();
     loop.run_ready();
   }
+  void answer(const std::string& body) {
+    transport.answer(200, body);
+    loop.run_ready();
+  }
+  void open(std::size_t index = 0) {
+    transport.open_stream(index);
+    loop.run_ready();
+  }
+  void lines(const std::vector<std::string>& text, std::size_t index = 0) {
+    transport.stream_lines(text, index);
+    loop.run_ready();
+  }
   void end(std::optional<Error> error = std::nullopt) {
     transport.end_stream(0, error);
     loop.run_ready();
-  }
-  void event(const std::string& type, const std::string& name, int version) {
-    lines({event_json(type, object_json(name, version, "x"))});
-  }
-  void widen(const std::string& selector) {
-    informer->widen(selector);
-    loop.run_ready();
-  }
-  static Error refusal(ErrorCode code, int status) {
-    Error error = make_error(code, "refused");
-    error.http_status = status;
-    return error;
   }
   // The first watch after a refresh; the next one opens.
   void short_watch_ends() {
@@ -100,6 +108,11 @@ class InformerTest : public ::testing::Test, protected holdfast::test::FakeClien
     progress = 0;
   }
 
+  ManualLoop loop;
+  SeededRandom random{1};
+  FakeTransport transport{loop};
+  NoCredentials credentials{loop};
+  kube::Client client{{loop, transport, credentials, random, Log(), {}}};
   std::unique_ptr<Informer> informer;
   std::vector<std::string> told;
   std::vector<std::size_t> sizes;  // of the store, as the handlers saw it
@@ -232,7 +245,9 @@ TEST_F(InformerTest, EachNamespaceIsLiveByItself) {
   EXPECT_EQ(informer->version("y"), 20u);
   EXPECT_EQ(informer->version("z"), 0u);
   // One of them is listed anew, and is empty now.
-  end(refusal(ErrorCode::kGone, 410));
+  Error gone = make_error(ErrorCode::kGone, "gone");
+  gone.http_status = 410;
+  end(gone);
   answer(list_json(30));
   EXPECT_FALSE(informer->store().get("x/a"));
   EXPECT_TRUE(informer->store().get("y/a"));
@@ -277,7 +292,9 @@ TEST_F(InformerTest, ANamespaceThatIsDeletedWithOurRightsKeepsWhatWasSeenOfIt) {
   answer(list_json(20));
   open(0);
   open(1);
-  end(refusal(ErrorCode::kForbidden, 403));
+  Error forbidden = make_error(ErrorCode::kForbidden, "forbidden");
+  forbidden.http_status = 403;
+  end(forbidden);
   EXPECT_TRUE(informer->live());
   EXPECT_TRUE(informer->synced());
   EXPECT_FALSE(informer->live("x"));
@@ -288,7 +305,9 @@ TEST_F(InformerTest, ANamespaceThatIsDeletedWithOurRightsKeepsWhatWasSeenOfIt) {
 TEST_F(InformerTest, ANamespaceThatWasForbiddenIsLiveOnceItIsStreamed) {
   make({"x"}, /*streaming=*/true);
   start();
-  end(refusal(ErrorCode::kForbidden, 403));
+  Error forbidden = make_error(ErrorCode::kForbidden, "forbidden");
+  forbidden.http_status = 403;
+  end(forbidden);
   EXPECT_EQ(informer->closed(), 1);
   loop.advance(std::chrono::minutes(1));
   open();
@@ -311,7 +330,8 @@ TEST_F(InformerTest, WhereAllIsForbiddenNothingIsSynced) {
 TEST_F(InformerTest, AWiderSelectorIsListedConsistentlyAndCountsOnceItsListIsThere) {
   watching();
   EXPECT_EQ(informer->widened("x"), 0u);
-  widen("app notin (c)");
+  informer->widen("app notin (c)");
+  loop.run_ready();
   EXPECT_FALSE(informer->live()) << "the old watch does not show the new objects";
   EXPECT_THAT(transport.request().target, HasSubstr("labelSelector=app%20notin%20%28c%29"));
   EXPECT_THAT(transport.request().target, Not(HasSubstr("resourceVersion")));
@@ -326,8 +346,10 @@ TEST_F(InformerTest, AWiderSelectorIsListedConsistentlyAndCountsOnceItsListIsThe
 
 TEST_F(InformerTest, AListUnderWayBeginsAgainWithTheWiderSelector) {
   watching();
-  widen("one");
-  widen("two");
+  informer->widen("one");
+  loop.run_ready();
+  informer->widen("two");
+  loop.run_ready();
   ASSERT_EQ(transport.pending(), 2u);
   answer(list_json(20));
   EXPECT_EQ(informer->widened("x"), 0u) << "it lacks what the second one selects";
@@ -351,7 +373,7 @@ TEST_F(InformerTest, EachNamespaceIsWiderOnceItsOwnListIsThere) {
 
 TEST_F(InformerTest, ANarrowerSelectorDropsObjectsWithoutAChangeAndGoesOnAtItsVersion) {
   watching();
-  event("ADDED", "b", 11);
+  lines({event_json("ADDED", object_json("b", 11, "x"))});
   told.clear();
   informer->narrow("app notin (a)", [](const ObjectPtr& object) { return object->name != "a"; });
   loop.run_ready();
@@ -362,13 +384,14 @@ TEST_F(InformerTest, ANarrowerSelectorDropsObjectsWithoutAChangeAndGoesOnAtItsVe
   EXPECT_THAT(transport.stream().target, HasSubstr("notin"));
   EXPECT_THAT(transport.stream().target, HasSubstr("resourceVersion=11"));
   open();
-  event("ADDED", "c", 12);
+  lines({event_json("ADDED", object_json("c", 12, "x"))});
   EXPECT_THAT(told, ElementsAre("+c"));
 }
 
 TEST_F(InformerTest, AListUnderWayBringsNothingBackThatANarrowerSelectorDrops) {
   watching();
-  widen("wide");
+  informer->widen("wide");
+  loop.run_ready();
   informer->narrow("narrow", [](const ObjectPtr& object) { return object->name != "a"; });
   loop.run_ready();
   answer(list_json(20, {object_json("a", 9, "x")}));
@@ -381,7 +404,7 @@ TEST_F(InformerTest, AListUnderWayBringsNothingBackThatANarrowerSelectorDrops) {
 TEST_F(InformerTest, AHandlerMayAskForARelist) {
   watching();
   on_change = [&] { informer->relist(); };
-  event("ADDED", "b", 11);
+  lines({event_json("ADDED", object_json("b", 11, "x"))});
   EXPECT_EQ(transport.streams(), 0u);
   EXPECT_THAT(transport.request().target, HasSubstr("pods?limit=500"));
   on_change = nullptr;
@@ -498,7 +521,7 @@ TEST_F(InformerTest, ARefreshWaitsForWhatTheWatchBrings) {
   loop.advance(1s);
   answer(list_json(20, {object_json("a", 9, "x"), object_json("b", 18, "x")}));
   EXPECT_FALSE(informer->fresh());
-  event("ADDED", "b", 18);
+  lines({event_json("ADDED", object_json("b", 18, "x"))});
   loop.advance(100ms);
   EXPECT_TRUE(informer->fresh());
   EXPECT_EQ(transport.pending(), 0u);

@@ -8,45 +8,70 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/fake_client.h"
+#include "tests/support/fake_transport.h"
+#include "tests/support/manual_loop.h"
+#include "tests/support/no_credentials.h"
 
 namespace holdfast::cache {
 namespace {
 
+using holdfast::test::FakeTransport;
+using holdfast::test::ManualLoop;
+using holdfast::test::NoCredentials;
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
+kube::Kind leases() {
+  kube::Kind kind;
+  kind.name = "leases";
+  kind.group_path = "/apis/x/v1";
+  kind.plural = "leases";
+  kind.decode = kube::decode_bare;
+  return kind;
+}
+
 // The cache of Leases has version 10.
-class ReachTest : public ::testing::Test, protected holdfast::test::FakeClient {
+class ReachTest : public ::testing::Test {
  protected:
   void SetUp() override {
     informer_.on_progress([this] { reach_.on_progress(); });
     informer_.start();
-    loop.run_ready();
+    loop_.run_ready();
     answer(10);
-    open();
+    transport_.open_stream();
+    loop_.run_ready();
+  }
+  Informer::Dependencies dependencies() {
+    Informer::Dependencies of{loop_, client_, random_, Log()};
+    of.streaming_lists = false;
+    return of;
   }
   // An empty list of this version.
   void answer(int version) {
-    transport.answer(
+    transport_.answer(
         200, R"({"metadata":{"resourceVersion":")" + std::to_string(version) + R"("},"items":[]})");
-    loop.run_ready();
+    loop_.run_ready();
   }
   void event(int version) {
-    transport.stream_lines(
+    transport_.stream_lines(
         {R"({"type":"ADDED","object":{"metadata":{"name":"a","namespace":"ns","uid":"u",)"
          R"("resourceVersion":")" +
          std::to_string(version) + R"("}}})"});
-    loop.run_ready();
+    loop_.run_ready();
   }
-  void wait() { loop.advance(milliseconds(200)); }
+  void wait() { loop_.advance(milliseconds(200)); }
 
-  Informer informer_{informers(), test::bare_kind("leases"), {}};
+  ManualLoop loop_;
+  SeededRandom random_{1};
+  FakeTransport transport_{loop_};
+  NoCredentials credentials_{loop_};
+  kube::Client client_{{loop_, transport_, credentials_, random_, Log(), {}}};
+  Informer informer_{dependencies(), leases(), {}};
   std::vector<std::string> woken_;
-  Reach reach_{loop, client, informer_, Log(),
+  Reach reach_{loop_, client_, informer_, Log(),
                [this](const std::string& key) { woken_.push_back(key); }};
 };
 
@@ -61,11 +86,11 @@ TEST_F(ReachTest, TheMomentOfAVersionIsWhenItWasFirstAskedFor) {
 TEST_F(ReachTest, ACacheThatIsAsNewAsALaterAnswerHasTheMoment) {
   const Moment moment = reach_.now();
   EXPECT_FALSE(reach_.has("ns", moment, "ns/job"));
-  loop.advance(milliseconds(199));
-  EXPECT_EQ(transport.pending(), 0u) << "other events usually bring the version sooner";
-  loop.advance(milliseconds(1));
-  ASSERT_EQ(transport.pending(), 1u);
-  EXPECT_THAT(transport.request().target, HasSubstr("/namespaces/ns/leases?limit=1"));
+  loop_.advance(milliseconds(199));
+  EXPECT_EQ(transport_.pending(), 0u) << "other events usually bring the version sooner";
+  loop_.advance(milliseconds(1));
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_THAT(transport_.request().target, HasSubstr("/namespaces/ns/leases?limit=1"));
   answer(10);
   EXPECT_THAT(woken_, ElementsAre("ns/job"));
   EXPECT_TRUE(reach_.has("ns", moment, "ns/job"));
@@ -83,7 +108,7 @@ TEST_F(ReachTest, AKeyIsWokenOnceWhenTheWatchHasPassedTheAnswer) {
   event(13);
   EXPECT_THAT(woken_, ElementsAre("ns/job"));
   wait();
-  EXPECT_EQ(transport.pending(), 0u) << "nobody waits any more";
+  EXPECT_EQ(transport_.pending(), 0u) << "nobody waits any more";
 }
 
 // A watch without events has no new version for up to a minute.
@@ -93,8 +118,8 @@ TEST_F(ReachTest, AQuietCacheIsComparedWithAList) {
   answer(20);
   EXPECT_THAT(woken_, IsEmpty());
   wait();
-  ASSERT_EQ(transport.pending(), 1u);
-  EXPECT_THAT(transport.request().target, HasSubstr("limit=5000"));
+  ASSERT_EQ(transport_.pending(), 1u);
+  EXPECT_THAT(transport_.request().target, HasSubstr("limit=5000"));
   answer(20);
   EXPECT_THAT(woken_, ElementsAre("ns/job")) << "both have no object";
 }
@@ -103,7 +128,7 @@ TEST_F(ReachTest, AllKeysOfANamespaceShareARequest) {
   reach_.has("ns", reach_.now(), "ns/a");
   reach_.has("ns", reach_.now(), "ns/b");
   wait();
-  EXPECT_EQ(transport.pending(), 1u);
+  EXPECT_EQ(transport_.pending(), 1u);
   answer(10);
   EXPECT_THAT(woken_, UnorderedElementsAre("ns/a", "ns/b"));
 }
@@ -132,7 +157,7 @@ TEST_F(ReachTest, NoRequestIsSentAfterTheStop) {
   reach_.stop();
   reach_.has("ns", reach_.now(), "ns/b");
   wait();
-  EXPECT_EQ(transport.pending(), 0u);
+  EXPECT_EQ(transport_.pending(), 0u);
 }
 
 }  // namespace

@@ -4,14 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "tests/support/fake_client.h"
+#include "tests/support/fake_transport.h"
+#include "tests/support/manual_loop.h"
+#include "tests/support/no_credentials.h"
 
 namespace holdfast::controller {
 namespace {
 
+using holdfast::test::FakeTransport;
+using holdfast::test::ManualLoop;
+using holdfast::test::NoCredentials;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -57,15 +63,26 @@ TEST(OwnWriteState, CountsNoMoreAfterTheDataWasSetBack) {
   EXPECT_EQ(write.version(), 0u);
 }
 
+kube::Kind jobs() {
+  kube::Kind kind;
+  kind.name = "jobs";
+  kind.group_path = "/apis/x/v1";
+  kind.plural = "jobs";
+  kind.decode = kube::decode_bare;
+  return kind;
+}
+
 // The cache of jobs has version 10.
-class OwnWriteWaitTest : public ::testing::Test, protected holdfast::test::FakeClient {
+class OwnWriteWaitTest : public ::testing::Test {
  protected:
   using Informer = cache::Informer;
   void SetUp() override {
     informer.start();
     loop.run_ready();
-    answer(R"({"metadata":{"resourceVersion":"10"},"items":[]})");
-    open();
+    transport.answer(200, R"({"metadata":{"resourceVersion":"10"},"items":[]})");
+    loop.run_ready();
+    transport.open_stream();
+    loop.run_ready();
     ASSERT_FALSE(is_listing());
   }
   Duration left(cache::Informer* behind) {
@@ -75,8 +92,18 @@ class OwnWriteWaitTest : public ::testing::Test, protected holdfast::test::FakeC
     loop.run_ready();
     return transport.pending() > 0;
   }
+  Informer::Dependencies dependencies() {
+    Informer::Dependencies of{loop, client, random, Log()};
+    of.streaming_lists = false;
+    return of;
+  }
 
-  Informer informer{informers(), test::bare_kind("jobs"), {}};
+  ManualLoop loop;
+  SeededRandom random{1};
+  FakeTransport transport{loop};
+  NoCredentials credentials{loop};
+  kube::Client client{{loop, transport, credentials, random, Log(), {}}};
+  Informer informer{dependencies(), jobs(), {}};
   OwnWriteWait wait;
 };
 
@@ -116,7 +143,7 @@ class OwnWritesTest : public ::testing::Test {
     ended.push_back(name);
   }
 
-  test::ManualLoop loop;
+  ManualLoop loop;
   std::vector<std::string> behind;  // keys
   std::vector<std::string> woken;
   std::vector<std::string> ended;

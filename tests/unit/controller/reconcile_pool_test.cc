@@ -69,16 +69,6 @@ class ReconcilePoolTest : public ::testing::Test {
     loop.post([done, result] { done(result); });
     loop.run_ready();
   }
-  std::size_t begun_after(Duration time) {
-    loop.advance(time);
-    return begun.size();
-  }
-  // Each reconcile fails at once; "a" has failed.
-  void make_failing() {
-    make_at_once();
-    next_result = failure();
-    add({"a"});
-  }
   ReconcileResult failure() { return {make_error(ErrorCode::kTransient, "no"), std::nullopt}; }
 
   ManualLoop loop;
@@ -137,39 +127,58 @@ TEST_F(ReconcilePoolTest, AKeyIsReconciledOnceAtATime) {
 TEST_F(ReconcilePoolTest, SuccessIsNotRepeated) {
   make_at_once();
   add({"a"});
-  EXPECT_EQ(begun_after(1h), 1u);
+  loop.advance(1h);
+  EXPECT_EQ(begun.size(), 1u);
   EXPECT_EQ(results, (std::map<std::string, int>{{"success", 1}}));
 }
 
 TEST_F(ReconcilePoolTest, AnErrorIsRetriedWithDoublingDelays) {
-  make_failing();
-  EXPECT_EQ(begun_after(5ms), 2u);
-  EXPECT_EQ(begun_after(9ms), 2u);
-  EXPECT_EQ(begun_after(1ms), 3u);
+  make_at_once();
+  next_result = failure();
+  add({"a"});
+  loop.advance(5ms);
+  EXPECT_EQ(begun.size(), 2u);
+  loop.advance(9ms);
+  EXPECT_EQ(begun.size(), 2u);
+  loop.advance(1ms);
+  EXPECT_EQ(begun.size(), 3u);
   EXPECT_EQ(results["error"], 3);
 }
 
 TEST_F(ReconcilePoolTest, AReconcileThatDecidedNothingForgetsNoFailure) {
-  make_failing();
-  ASSERT_EQ(begun_after(5ms), 2u);
-  next_result = {std::nullopt, 1ms, Priority::kFresh, false};
-  ASSERT_EQ(begun_after(10ms), 3u);
+  make_at_once();
   next_result = failure();
-  ASSERT_EQ(begun_after(1ms), 4u);
-  EXPECT_EQ(begun_after(19ms), 4u) << "the third failure waits 20 ms";
-  EXPECT_EQ(begun_after(1ms), 5u);
+  add({"a"});
+  loop.advance(5ms);
+  ASSERT_EQ(begun.size(), 2u);
+  next_result = {std::nullopt, 1ms, Priority::kFresh, false};
+  loop.advance(10ms);
+  ASSERT_EQ(begun.size(), 3u);
+  next_result = failure();
+  loop.advance(1ms);
+  ASSERT_EQ(begun.size(), 4u);
+  loop.advance(19ms);
+  EXPECT_EQ(begun.size(), 4u) << "the third failure waits 20 ms";
+  loop.advance(1ms);
+  EXPECT_EQ(begun.size(), 5u);
 }
 
 TEST_F(ReconcilePoolTest, WakeAfterForgetsFailuresAndThenWaits) {
-  make_failing();
+  make_at_once();
+  next_result = failure();
+  add({"a"});
   loop.advance(5ms);
   next_result = {std::nullopt, Duration(10s)};
-  ASSERT_EQ(begun_after(10ms), 3u);
+  loop.advance(10ms);
+  ASSERT_EQ(begun.size(), 3u);
   EXPECT_EQ(results["requeue_after"], 1);
-  EXPECT_EQ(begun_after(9s), 3u);
+  loop.advance(9s);
+  EXPECT_EQ(begun.size(), 3u);
   next_result = failure();
-  EXPECT_EQ(begun_after(1s), 4u);
-  EXPECT_EQ(begun_after(5ms), 5u) << "the failure is the first again";
+  loop.advance(1s);
+  EXPECT_EQ(begun.size(), 4u);
+  loop.advance(5ms);
+  EXPECT_EQ(begun.size(), 5u) << "the failure is the first again";
 }
 
 TEST_F(ReconcilePoolTest, AnErrorBeatsWakeAfter) {
@@ -177,12 +186,15 @@ TEST_F(ReconcilePoolTest, AnErrorBeatsWakeAfter) {
   next_result = failure();
   next_result.wake_after = 1h;
   add({"a"});
-  EXPECT_EQ(begun_after(5ms), 2u);
+  loop.advance(5ms);
+  EXPECT_EQ(begun.size(), 2u);
   EXPECT_EQ(results["error"], 2);
 }
 
 TEST_F(ReconcilePoolTest, AfterManyErrorsWhatIsDueIsNotLate) {
-  make_failing();
+  make_at_once();
+  next_result = failure();
+  add({"a"});
   loop.advance(1h);  // by now it is retried each 30 s
   std::size_t before = begun.size();
   loop.advance(30s);
@@ -203,7 +215,8 @@ TEST_F(ReconcilePoolTest, AWakeTimeThatHasPassedComesBackWithoutSpinning) {
   make_at_once();
   next_result = {std::nullopt, Duration::zero()};
   add({"a"});
-  EXPECT_EQ(begun_after(1s), 8u) << "5 ms doubling: 8 within a second";
+  loop.advance(1s);
+  EXPECT_EQ(begun.size(), 8u) << "5 ms doubling: 8 within a second";
   EXPECT_EQ(results["requeue"], 8);
 }
 
@@ -316,10 +329,13 @@ TEST_F(ReconcilePoolTest, AnErrorThatSaysHowLongToWaitIsNotRetriedBeforeUnlessSo
   next_result = failure();
   next_result.error->retry_after = Duration(20s);
   add({"a"});
-  EXPECT_EQ(begun_after(19s), 1u);
+  loop.advance(19s);
+  EXPECT_EQ(begun.size(), 1u);
   next_result.wake_after = Duration(5s);
-  EXPECT_EQ(begun_after(1s), 2u);
-  EXPECT_EQ(begun_after(5s), 3u);
+  loop.advance(1s);
+  EXPECT_EQ(begun.size(), 2u);
+  loop.advance(5s);
+  EXPECT_EQ(begun.size(), 3u);
 }
 
 TEST_F(ReconcilePoolTest, MayBeDestroyedWhileReconcilesAreInFlight) {

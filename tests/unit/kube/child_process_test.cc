@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "core/file_reader.h"
-#include "tests/support/error_code.h"
 #include "tests/unit/kube/temporary_folder.h"
 
 namespace holdfast::kube {
@@ -91,7 +90,8 @@ TEST_F(ChildProcessTest, AProgramWithoutALimitIsStillStopped) {
   std::thread other([this] { stop_.set(); });
   const Result<std::string> output = run_script("exec sleep 1000");
   other.join();
-  ASSERT_EQ(error_code(output), ErrorCode::kCancelled);
+  ASSERT_FALSE(output.ok());
+  EXPECT_EQ(output.error().code, ErrorCode::kCancelled);
 }
 
 TEST_F(ChildProcessTest, ArgumentsReachTheProgramWithoutAShell) {
@@ -130,7 +130,8 @@ TEST_F(ChildProcessTest, AMissingProgramIsNotFound) {
   for (const char* const command : {"holdfast-no-such-program", "/no/such/program"}) {
     run_.command = command;
     const Result<std::string> output = run_program(run_, stop_);
-    ASSERT_EQ(error_code(output), ErrorCode::kNotFound);
+    ASSERT_FALSE(output.ok());
+    EXPECT_EQ(output.error().code, ErrorCode::kNotFound);
     EXPECT_THAT(output.error().message, HasSubstr(command));
   }
 }
@@ -160,7 +161,8 @@ TEST_F(ChildProcessTest, WhatTakesTooLongIsKilledWithItsChildren) {
   run_.limit = milliseconds(300);
   const Result<std::string> output =
       run_script("sleep 1000 & echo $! > " + folder_.path() + "/child; sleep 1000");
-  ASSERT_EQ(error_code(output), ErrorCode::kTransient);
+  ASSERT_FALSE(output.ok());
+  EXPECT_EQ(output.error().code, ErrorCode::kTransient);
   EXPECT_THAT(output.error().message, HasSubstr("did not end within"));
   std::string child = folder_.read("child");
   ASSERT_FALSE(child.empty());
@@ -172,7 +174,8 @@ TEST_F(ChildProcessTest, AStopKillsItFromAnotherThread) {
   std::thread stopper([this] { stop_.set(); });
   const Result<std::string> output = run_script("exec sleep 1000");
   stopper.join();
-  ASSERT_EQ(error_code(output), ErrorCode::kCancelled);
+  ASSERT_FALSE(output.ok());
+  EXPECT_EQ(output.error().code, ErrorCode::kCancelled);
 }
 
 TEST_F(ChildProcessTest, AChildThatKeepsTheOutputOpenIsNotWaitedFor) {

@@ -6,7 +6,13 @@ namespace {
 using namespace std::chrono_literals;
 using test::header;
 
-class CallTest : public ClientTest {};
+class CallTest : public ClientTest {
+ protected:
+  void answer(int status, std::string body = "", http::Headers headers = {}) {
+    transport_.answer(status, std::move(body), std::move(headers));
+    loop_.run_ready();
+  }
+};
 
 TEST_F(CallTest, SendsCredentialsAndGivesTheObject) {
   auto result = start(client_.put("/api/v1/x", R"({"a": 1})"));
@@ -268,7 +274,8 @@ TEST_F(CallTest, CancelEndsTheCallsThatWereMadeWithItAndNoOther) {
     EXPECT_EQ((*result)->error().code, ErrorCode::kCancelled);
   }
   EXPECT_FALSE(*other);
-  answer(200, "{}");
+  transport_.answer(200, "{}");
+  loop_.run_ready();
   EXPECT_TRUE(*other && (*other)->ok());
 }
 

@@ -57,20 +57,6 @@ class ClientTest : public testing::Test {
     EXPECT_TRUE(client_.idle());
   }
 
-  // What the API server does, and what comes of it at once.
-  void answer(int status, std::string body = "", http::Headers headers = {}) {
-    transport_.answer(status, std::move(body), std::move(headers));
-    loop_.run_ready();
-  }
-  void open_stream(std::size_t index = 0) {
-    transport_.open_stream(index);
-    loop_.run_ready();
-  }
-  void stream_lines(const std::vector<std::string>& lines, std::size_t index = 0) {
-    transport_.stream_lines(lines, index);
-    loop_.run_ready();
-  }
-
   // Starts the call; the result appears in the pointer when it has ended.
   template <class T>
   std::shared_ptr<std::optional<Result<T>>> start(Task<Result<T>> task) {

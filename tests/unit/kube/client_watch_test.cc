@@ -115,7 +115,8 @@ TEST_F(WatchTest, A401RenewsTheCredentialsAndOpensItAgainAtOnceOnce) {
 
 TEST_F(WatchTest, ACancelledWatchEndsCancelledOnce) {
   const auto id = watch();
-  open_stream();
+  transport_.open_stream();
+  loop_.run_ready();
   client_.cancel_watch(id);
   client_.cancel_watch(id);
   loop_.run_ready();
@@ -145,7 +146,8 @@ TEST_F(WatchTest, CredentialsThatFailEndIt) {
 
 TEST_F(WatchTest, ShutDownEndsAllAndRefusesNewOnes) {
   watch();
-  open_stream();
+  transport_.open_stream();
+  loop_.run_ready();
   client_.shut_down();
   loop_.run_ready();
   EXPECT_EQ(ended_, 1);
@@ -157,8 +159,9 @@ TEST_F(WatchTest, ShutDownEndsAllAndRefusesNewOnes) {
 
 TEST_F(WatchTest, AListIsDecodedPageByPage) {
   auto result = start(client_.list(pods(), "media", "limit=1"));
-  answer(200, R"({"metadata": {"resourceVersion": "8", "continue": "next"},
+  transport_.answer(200, R"({"metadata": {"resourceVersion": "8", "continue": "next"},
       "items": [{"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}}]})");
+  loop_.run_ready();
   ASSERT_TRUE(*result && (*result)->ok());
   EXPECT_EQ((**result)->items.size(), 1u);
   EXPECT_EQ((**result)->continue_token, "next");

@@ -172,30 +172,6 @@ class ExecPluginTest : public testing::Test {
     EXPECT_TRUE(loop_.run_posted_until([&] { return loop_.from_others() > before; }));
     loop_.run_posted();
   }
-  void program_gives(const Result<std::string>& output) {
-    program_ = [output](const ProgramRun&, const StopEvent&) { return output; };
-  }
-  // A further run begins after this time, and not a second before.
-  bool begins_after(Duration time, int runs) {
-    advance(time - seconds(1));
-    if (hanging_.begun() >= runs) return false;
-    advance(seconds(1));
-    return hanging_.has_begun(runs);
-  }
-  // The server refuses it ten minutes later.
-  void start_and_refuse(const std::string& output) {
-    start_with(output);
-    advance(minutes(10));
-    credentials_->invalidate();
-  }
-  // Whoever waits when that happens is told so.
-  void expect_cancelled(const std::function<void()>& happens) {
-    std::optional<Result<std::string>> waiting;
-    credentials_->authorization([&waiting](Result<std::string> value) { waiting = value; });
-    happens();
-    ASSERT_TRUE(loop_.run_posted_until([&waiting] { return waiting.has_value(); }));
-    EXPECT_EQ(waiting->error().code, ErrorCode::kCancelled);
-  }
   // The first run has given this.
   void start_with(const std::string& output) {
     start_hanging();
@@ -210,23 +186,14 @@ class ExecPluginTest : public testing::Test {
     EXPECT_EQ(runs_, runs);
   }
 
-  // "waits" until there is an answer.
-  std::shared_ptr<const std::string> ask_later() {
+  // The answer that comes without waiting for the plugin.
+  std::string ask_now() {
     const auto answer = std::make_shared<std::string>("waits");
     credentials_->authorization([answer](Result<std::string> value) {
       *answer = value.ok() ? *value : value.error().message;
     });
-    return answer;
-  }
-  // The answer that comes without waiting for the plugin.
-  std::string ask_now() {
-    const auto answer = ask_later();
     loop_.run_posted();
     return *answer;
-  }
-  std::string ask_after_run(Result<std::string> output) {
-    end_run(std::move(output));
-    return ask_now();
   }
 
   std::string ask() {
@@ -313,7 +280,7 @@ TEST_F(ExecPluginTest, AProgramThatNeverAsksIsNotLentTheTerminal) {
 
 TEST_F(ExecPluginTest, AfterEachFailedLoginTheNextOneComesLater) {
   login_ = Login{true, {}, {}};
-  program_gives(broken());
+  program_ = [](const ProgramRun&, const StopEvent&) -> Result<std::string> { return broken(); };
   start();
   ask();
   int runs = 1;
@@ -324,7 +291,7 @@ TEST_F(ExecPluginTest, AfterEachFailedLoginTheNextOneComesLater) {
     advance(std::chrono::milliseconds(1));
     await_runs(++runs);
   }
-  program_gives(token_output("two"));
+  program_ = [](const ProgramRun&, const StopEvent&) { return token_output("two"); };
   advance(minutes(10));
   await_runs(++runs);
   EXPECT_EQ(ask_now(), "Bearer two");
@@ -334,7 +301,7 @@ TEST_F(ExecPluginTest, RefusalsOfTheServerAskNoPersonSoonerAfterAFailedLogin) {
   login_ = Login{true, {}, {}};
   start();
   EXPECT_EQ(ask(), "Bearer one");
-  program_gives(broken());
+  program_ = [](const ProgramRun&, const StopEvent&) -> Result<std::string> { return broken(); };
   int runs = 1;
   advance(kExecRetry);
   credentials_->invalidate();
@@ -358,11 +325,12 @@ TEST_F(ExecPluginTest, AfterARefusalRequestsWaitUntilThePersonHasLoggedInAgain) 
   credentials_->invalidate();
   ASSERT_TRUE(hanging_.has_begun(2));
   advance(minutes(20));
-  const auto answered = ask_later();
+  std::string answered = "waits";
+  credentials_->authorization([&](Result<std::string> value) { answered = *value; });
   loop_.run_posted();
-  EXPECT_EQ(*answered, "waits");
+  EXPECT_EQ(answered, "waits");
   end_run(token_output("two"));
-  EXPECT_EQ(*answered, "Bearer two");
+  EXPECT_EQ(answered, "Bearer two");
 }
 
 struct ModeCase {
@@ -410,16 +378,23 @@ TEST_F(ExecPluginTest, ATokenWithoutExpiryIsKeptUntilTheServerRefusesIt) {
 
 TEST_F(ExecPluginTest, ATokenIsRenewedFiveMinutesBeforeItExpiresAndRequestsGoOn) {
   start_with(token_output("one", "2030-01-01T01:00:00Z"));
-  ASSERT_TRUE(begins_after(minutes(55), 2)) << "nobody asked";
+  advance(minutes(55) - seconds(1));
+  EXPECT_EQ(hanging_.begun(), 1);
+  advance(seconds(1));
+  ASSERT_TRUE(hanging_.has_begun(2)) << "nobody asked";
   EXPECT_EQ(ask_now(), "Bearer one");
   advance(minutes(4));
   EXPECT_EQ(ask_now(), "Bearer one");
-  EXPECT_EQ(ask_after_run(token_output("two", "2030-01-01T02:00:00Z")), "Bearer two");
+  end_run(token_output("two", "2030-01-01T02:00:00Z"));
+  EXPECT_EQ(ask_now(), "Bearer two");
 }
 
 TEST_F(ExecPluginTest, AShortTokenIsRenewedAtHalfItsTime) {
   start_with(token_output("one", "2030-01-01T00:01:00Z"));
-  EXPECT_TRUE(begins_after(seconds(30), 2));
+  advance(seconds(29));
+  EXPECT_EQ(hanging_.begun(), 1);
+  advance(seconds(1));
+  EXPECT_TRUE(hanging_.has_begun(2));
   EXPECT_EQ(ask_now(), "Bearer one");
 }
 
@@ -427,7 +402,8 @@ TEST_F(ExecPluginTest, AnExpiredTokenIsNotUsedAndWhoAsksWaits) {
   start_with(token_output("one", "2030-01-01T01:00:00Z"));
   advance(hours(1));
   EXPECT_EQ(ask_now(), "waits");
-  EXPECT_EQ(ask_after_run(token_output("two", "2030-01-01T02:00:00Z")), "Bearer two");
+  end_run(token_output("two", "2030-01-01T02:00:00Z"));
+  EXPECT_EQ(ask_now(), "Bearer two");
 }
 
 TEST_F(ExecPluginTest, AFailedRenewalIsTriedAgainWithBackOffWhileTheTokenIsUsed) {
@@ -444,7 +420,8 @@ TEST_F(ExecPluginTest, AFailedRenewalIsTriedAgainWithBackOffWhileTheTokenIsUsed)
     ++runs;
   }
   ASSERT_TRUE(hanging_.has_begun(runs));
-  EXPECT_EQ(ask_after_run(token_output("two", "2030-01-01T02:00:00Z")), "Bearer two");
+  end_run(token_output("two", "2030-01-01T02:00:00Z"));
+  EXPECT_EQ(ask_now(), "Bearer two");
 }
 
 TEST_F(ExecPluginTest, TheBackOffEndsWhenTheTokenExpires) {
@@ -463,7 +440,9 @@ TEST_F(ExecPluginTest, TheBackOffEndsWhenTheTokenExpires) {
 }
 
 TEST_F(ExecPluginTest, AProgramThatKeepsItsTokenUntilItExpiresIsNotRunAllTheTime) {
-  program_gives(token_output("one", "2030-01-01T00:20:00Z"));
+  program_ = [](const ProgramRun&, const StopEvent&) {
+    return token_output("one", "2030-01-01T00:20:00Z");
+  };
   start();
   ask();
   advance(minutes(15));
@@ -476,7 +455,9 @@ TEST_F(ExecPluginTest, AProgramThatKeepsItsTokenUntilItExpiresIsNotRunAllTheTime
   advance(seconds(18));
   EXPECT_EQ(runs_, 6);
   EXPECT_EQ(ask_now(), "Bearer one");
-  program_gives(token_output("two", "2030-01-01T00:40:00Z"));
+  program_ = [](const ProgramRun&, const StopEvent&) {
+    return token_output("two", "2030-01-01T00:40:00Z");
+  };
   advance(seconds(1));
   EXPECT_EQ(ask(), "Bearer two");
 }
@@ -484,17 +465,23 @@ TEST_F(ExecPluginTest, AProgramThatKeepsItsTokenUntilItExpiresIsNotRunAllTheTime
 // ---- Refused by the server.
 
 TEST_F(ExecPluginTest, ARefusedTokenIsRenewedAtOnceAndWhoAsksWaitsForIt) {
-  start_and_refuse(token_output("one"));
+  start_with(token_output("one"));
+  advance(minutes(10));
+  credentials_->invalidate();
   ASSERT_TRUE(hanging_.has_begun(2)) << "nobody asked";
   EXPECT_EQ(ask_now(), "waits");
-  EXPECT_EQ(ask_after_run(token_output("two")), "Bearer two");
+  end_run(token_output("two"));
+  EXPECT_EQ(ask_now(), "Bearer two");
 }
 
 TEST_F(ExecPluginTest, APluginThatHangsAfterA401HoldsUpNobodyForLong) {
-  start_and_refuse(token_output("one"));
-  const auto answered = ask_later();
+  start_with(token_output("one"));
+  advance(minutes(10));
+  credentials_->invalidate();
+  std::string answered;
+  credentials_->authorization([&answered](Result<std::string> value) { answered = *value; });
   advance(kExecPatience);
-  EXPECT_EQ(*answered, "Bearer one") << "for all that is known it has not expired";
+  EXPECT_EQ(answered, "Bearer one") << "for all that is known it has not expired";
   credentials_->invalidate();
   EXPECT_EQ(ask_now(), "Bearer one") << "the wait is one for each run";
 }
@@ -512,7 +499,10 @@ TEST_F(ExecPluginTest, A401DoesNotWaitForTheBackOff) {
   end_run(broken());  // the next back-off is a minute
   credentials_->invalidate();
   EXPECT_EQ(ask_now(), "Bearer one");
-  EXPECT_TRUE(begins_after(kExecRetry, runs + 1));
+  advance(kExecRetry - seconds(1));
+  EXPECT_EQ(hanging_.begun(), runs);
+  advance(seconds(1));
+  EXPECT_TRUE(hanging_.has_begun(runs + 1));
 }
 
 TEST_F(ExecPluginTest, A401DuringARunStartsNoOther) {
@@ -521,15 +511,19 @@ TEST_F(ExecPluginTest, A401DuringARunStartsNoOther) {
   ASSERT_TRUE(hanging_.has_begun(2));
   credentials_->invalidate();
   EXPECT_EQ(ask_now(), "waits");
-  EXPECT_EQ(ask_after_run(token_output("two", "2030-01-01T02:00:00Z")), "Bearer two");
+  end_run(token_output("two", "2030-01-01T02:00:00Z"));
+  EXPECT_EQ(ask_now(), "Bearer two");
   EXPECT_EQ(hanging_.begun(), 2);
 }
 
 TEST_F(ExecPluginTest, AFailureAfterA401LeavesTheTokenToTheServersJudgement) {
-  start_and_refuse(token_output("one", "2030-01-01T01:00:00Z"));
-  const auto answered = ask_later();
+  start_with(token_output("one", "2030-01-01T01:00:00Z"));
+  advance(minutes(10));
+  credentials_->invalidate();
+  std::string answered;
+  credentials_->authorization([&answered](Result<std::string> value) { answered = *value; });
   end_run(broken());
-  EXPECT_EQ(*answered, "Bearer one");
+  EXPECT_EQ(answered, "Bearer one");
   EXPECT_EQ(ask_now(), "Bearer one");
 }
 
@@ -544,7 +538,9 @@ TEST_F(ExecPluginTest, AfterShutDownNoTimerIsLeft) {
 }
 
 TEST_F(ExecPluginTest, AfterShutDownDuringARenewalNoTimerIsLeft) {
-  start_and_refuse(token_output("one"));
+  start_with(token_output("one"));
+  advance(minutes(10));
+  credentials_->invalidate();
   ASSERT_TRUE(hanging_.has_begun(2));
   credentials_->shut_down();
   EXPECT_EQ(loop_.timers(), 0U);
@@ -553,7 +549,9 @@ TEST_F(ExecPluginTest, AfterShutDownDuringARenewalNoTimerIsLeft) {
 // ---- What the answer may be.
 
 TEST_F(ExecPluginTest, ATokenThatSeemsExpiredIsUsedAndTheProgramNotRunForEachRequest) {
-  program_gives(token_output("one", "2029-12-31T23:00:00Z"));
+  program_ = [](const ProgramRun&, const StopEvent&) {
+    return token_output("one", "2029-12-31T23:00:00Z");
+  };
   start();
   EXPECT_EQ(ask(), "Bearer one");
   EXPECT_EQ(ask(), "Bearer one");
@@ -600,7 +598,9 @@ TEST_F(ExecPluginTest, AMissingProgramShowsTheInstallHint) {
 }
 
 TEST_F(ExecPluginTest, AFailureIsTheAnswerForAWhileThenItIsTriedAgain) {
-  program_gives(broken());
+  program_ = [](const ProgramRun&, const StopEvent&) {
+    return make_error(ErrorCode::kTransient, "broken");
+  };
   start();
   EXPECT_THAT(ask(), HasSubstr("broken"));
   EXPECT_THAT(ask_now(), HasSubstr("broken"));
@@ -623,7 +623,9 @@ std::string certificate_output(const std::string& expires) {
 }
 
 TEST_F(ExecPluginTest, ACertificateIsHandedOnOnceAndTheHeaderIsEmpty) {
-  program_gives(certificate_output("2030-01-01T01:00:00Z"));
+  program_ = [](const ProgramRun&, const StopEvent&) {
+    return certificate_output("2030-01-01T01:00:00Z");
+  };
   start();
   EXPECT_EQ(ask(), "");
   advance(minutes(55));
@@ -633,14 +635,18 @@ TEST_F(ExecPluginTest, ACertificateIsHandedOnOnceAndTheHeaderIsEmpty) {
 }
 
 TEST_F(ExecPluginTest, ACertificateThatIsRefusedIsAFailure) {
-  program_gives(certificate_output("2030-01-01T01:00:00Z"));
+  program_ = [](const ProgramRun&, const StopEvent&) {
+    return certificate_output("2030-01-01T01:00:00Z");
+  };
   certificate_status_ = make_error(ErrorCode::kInvalid, "the key does not fit");
   start();
   EXPECT_THAT(ask(), HasSubstr("the key does not fit"));
 }
 
 TEST_F(ExecPluginTest, ACertificateWithNobodyToTakeItIsRefusedClearly) {
-  program_gives(certificate_output("2030-01-01T01:00:00Z"));
+  program_ = [](const ProgramRun&, const StopEvent&) {
+    return certificate_output("2030-01-01T01:00:00Z");
+  };
   takes_certificates_ = false;
   start();
   EXPECT_THAT(ask(), HasSubstr("client certificates are not supported here"));
@@ -650,7 +656,11 @@ TEST_F(ExecPluginTest, ShutDownAnswersAllAndStopsTheProgram) {
   config_.command = "sleep";
   config_.arguments = {"1000"};
   start(true);
-  expect_cancelled([&] { credentials_->shut_down(); });
+  std::optional<Result<std::string>> waiting;
+  credentials_->authorization([&waiting](Result<std::string> value) { waiting = value; });
+  credentials_->shut_down();
+  ASSERT_TRUE(loop_.run_posted_until([&waiting] { return waiting.has_value(); }));
+  EXPECT_EQ(waiting->error().code, ErrorCode::kCancelled);
   EXPECT_THAT(ask(), HasSubstr("not needed any more"));
 }
 
@@ -677,7 +687,11 @@ TEST_F(ExecPluginTest, ItsEndAnswersAllToo) {
   config_.command = "sleep";
   config_.arguments = {"1000"};
   start(true);
-  expect_cancelled([&] { credentials_.reset(); });
+  std::optional<Result<std::string>> waiting;
+  credentials_->authorization([&waiting](Result<std::string> value) { waiting = value; });
+  credentials_.reset();
+  ASSERT_TRUE(loop_.run_posted_until([&waiting] { return waiting.has_value(); }));
+  EXPECT_EQ(waiting->error().code, ErrorCode::kCancelled);
 }
 
 TEST(ExecCredentialTest, AWholeAnswerIsRead) {

@@ -3,9 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/error_code.h"
-#include "tests/support/only.h"
-
 namespace holdfast::kube {
 namespace {
 
@@ -88,7 +85,8 @@ TEST(KubeconfigTest, TokensAndServerNameAndProxyAreRead) {
 TEST(KubeconfigTest, UnverifiedTlsComesWithAWarning) {
   const ClusterConfig config = selected(", insecure-skip-tls-verify: true", "");
   EXPECT_TRUE(config.insecure_skip_verify);
-  EXPECT_THAT(only(config.warnings), HasSubstr("give the cluster's certificate-authority instead"));
+  ASSERT_EQ(config.warnings.size(), 1U);
+  EXPECT_THAT(config.warnings[0], HasSubstr("give the cluster's certificate-authority instead"));
 }
 
 TEST(KubeconfigTest, PlainHttpComesWithAWarning) {
@@ -160,7 +158,8 @@ class BadKubeconfigTest : public testing::TestWithParam<BadCase> {};
 
 TEST_P(BadKubeconfigTest, IsRefusedWithAMessageThatSaysWhyAndShowsNoSecret) {
   const Result<ClusterConfig> config = select(GetParam().text);
-  ASSERT_EQ(error_code(config), ErrorCode::kInvalid);
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(config.error().message, HasSubstr(GetParam().message));
   EXPECT_THAT(config.error().message, HasSubstr("/home/me/.kube/config"));
   EXPECT_THAT(config.error().message, Not(HasSubstr("hunter2")));

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "tests/support/manual_loop.h"
-#include "tests/support/only.h"
 #include "tests/unit/kube/memory_files.h"
 
 namespace holdfast::kube {
@@ -48,7 +47,8 @@ TEST_F(TlsRotationTest, AChangedCaIsHandedOnOnceWithinAMinute) {
   const auto rotation = start();
   files_.files["/ca"] = "CA2";
   loop_.advance(kPeriod);
-  EXPECT_EQ(only(offered_).ca, "CA2");
+  ASSERT_EQ(offered_.size(), 1U);
+  EXPECT_EQ(offered_[0].ca, "CA2");
   EXPECT_EQ(offered_[0].client_certificate, "CERT1");
   loop_.advance(kPeriod * 3);
   EXPECT_EQ(offered_.size(), 1U);
@@ -62,7 +62,8 @@ TEST_F(TlsRotationTest, AFileThatCannotBeReadChangesNothing) {
   EXPECT_TRUE(offered_.empty());
   files_.broken.clear();
   loop_.advance(kPeriod);
-  EXPECT_EQ(only(offered_).ca, "CA2");
+  ASSERT_EQ(offered_.size(), 1U);
+  EXPECT_EQ(offered_[0].ca, "CA2");
 }
 
 TEST_F(TlsRotationTest, WhatIsRefusedIsOfferedAgainUntilItIsTaken) {
