@@ -54,8 +54,8 @@ struct Kind {
   std::string group_path;  // "/api/v1" or "/apis/holdfast.dev/v1alpha1"
   std::string plural;      // "pods"
   bool namespaced = true;
-  std::string label_selector{};  // not encoded; empty: all
-  std::string field_selector{};
+  std::string label_selector;  // not encoded; empty: all
+  std::string field_selector;
   bool metadata_only = false;  // ask for PartialObjectMetadata
   // What `decode` reads, for watches in protobuf (protobuf.h). Null: they are in JSON.
   const ProtobufMessage* protobuf = nullptr;
