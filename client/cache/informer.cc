@@ -91,9 +91,9 @@ void Informer::refresh() {
     reflector->fresh = false;
     reflector->to_refresh = true;
   }
-  state_->feed_soon([](State::Reflector& reflector, SteadyTime) {
+  state_->feed_soon([](State::Reflector& reflector, SteadyTime now) {
     reflector.to_refresh = false;
-    return reflector.machine.refresh();
+    return reflector.machine.refresh(now);
   });
 }
 

@@ -57,9 +57,10 @@ Actions ReflectorMachine::list_anew() {
 
 // The watch may be dead although it seems open. A new one at the same version brings the missed
 // events.
-Actions ReflectorMachine::refresh() {
+Actions ReflectorMachine::refresh(SteadyTime now) {
   Actions actions;
   if (state_ == State::kIdle) return actions;
+  watch_.last_event = now;
   check_.ask();
   if (state_ != State::kWatching && state_ != State::kLooking) return actions;
   close_watch(actions);

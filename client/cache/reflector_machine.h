@@ -85,7 +85,7 @@ class ReflectorMachine {
   // kLagInterval, and only while the watch is open. `seen` is for the log.
   Actions watch_lags(Log::Fields seen, SteadyTime now);
   // fresh() is false from now on, until the store has everything that the server has now.
-  Actions refresh();
+  Actions refresh(SteadyTime now);
   // The answer to Compare: how many objects the store lacks in their listed version.
   Actions compared(Epoch epoch, std::size_t behind, SteadyTime now);
   // Another request has shown that the server answers again after an outage. Ends the wait, and the

@@ -24,8 +24,6 @@
 
 namespace holdfast::jobs {
 
-struct JobTexts;
-
 // The creation of an attempt's pod that is under way, or whose refusal is not on record yet. The
 // shard is not handed over before that, because the next owner would take the attempt for an
 // abandoned one.

@@ -34,7 +34,7 @@ class JobSilences {
               observe::NodeMonitor& nodes)
       : loop_(loop), client_(client), caches_(caches), nodes_(nodes) {}
 
-  // Call it once. It outlives `windows`.
+  // Call it once. `windows` is not used after this is destroyed.
   void keep_windows(observe::WindowKeeper& windows);
 
   // The caches' news of pods and jobs.

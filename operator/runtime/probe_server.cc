@@ -59,7 +59,8 @@ struct Shared {
 // One connection: read a head, answer, close. On the server's thread.
 class ProbeConnection : public std::enable_shared_from_this<ProbeConnection> {
  public:
-  ProbeConnection(const Shared& shared, tcp::socket socket, std::function<void(ProbeConnection*)> on_close)
+  ProbeConnection(const Shared& shared, tcp::socket socket,
+                  std::function<void(ProbeConnection*)> on_close)
       : shared_(shared),
         stream_(std::move(socket)),
         timer_(stream_.get_executor()),

@@ -37,8 +37,10 @@ def wait_deleted_and_held(batch, name):
     """Its Job is gone, and it waits for its target."""
     wait_for(f"Job {name} to be deleted", lambda: batch.get(name) is None, LIMIT)
     wait_for("its DurableJob to be deleted", lambda: "deletionTimestamp" in only_durable(batch)["metadata"], LIMIT)
+    # The garbage collector removes its own finalizer after the pods.
+    wait_for("nothing else to hold it", lambda: only_durable(batch)["metadata"]["finalizers"] == [OUTBOX], LIMIT)
     durable = only_durable(batch)
-    assert durable["metadata"]["finalizers"] == [OUTBOX] and len(durable["status"]["outbox"]) == 1
+    assert len(durable["status"]["outbox"]) == 1
     return durable
 
 

@@ -2,88 +2,25 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
+#include <string_view>
 
 namespace holdfast::simulation {
 namespace {
 
-constexpr const char* kNames[] = {"create-job",
-                                  "edit-spec",
-                                  "suspend",
-                                  "cancel",
-                                  "delete-job",
-                                  "recreate-job",
-                                  "delete-pod",
-                                  "force-delete-pod",
-                                  "strip-labels",
-                                  "delete-namespace",
-                                  "quota",
-                                  "worker-fails",
-                                  "image-error",
-                                  "unschedulable",
-                                  "eviction",
-                                  "node-silent",
-                                  "node-power-loss",
-                                  "node-deleted",
-                                  "lose-request",
-                                  "lose-answer",
-                                  "delay-request",
-                                  "delay-answer",
-                                  "duplicate",
-                                  "refuse-429",
-                                  "refuse-500",
-                                  "refuse-503",
-                                  "cut-silently",
-                                  "cut-refused",
-                                  "slow-watch",
-                                  "half-open-watch",
-                                  "break-watch",
-                                  "watch-cache-lag",
-                                  "compaction",
-                                  "outage",
-                                  "restart",
-                                  "etcd-stall",
-                                  "restore",
-                                  "crash",
-                                  "clean-restart",
-                                  "pause",
-                                  "clock-drift",
-                                  "server-clock-step",
-                                  "refuse-403",
-                                  "hanging-webhook",
-                                  "long-retry-after",
-                                  "namespace-fails",
-                                  "forge-pod",
-                                  "strip-owner",
-                                  "broken-pods",
-                                  "delete-lease",
-                                  "worker-hangs",
-                                  "agent-silent",
-                                  "next-image-error",
-                                  "edit-queue",
-                                  "hold-queue",
-                                  "reprioritize",
-                                  "recreate-queue",
-                                  "edit-pool",
-                                  "recreate-pool",
-                                  "kill-worker",
-                                  "cut-worker",
-                                  "freeze-worker",
-                                  "lossy-workers",
-                                  "delete-worker-lease",
-                                  "touch-leases",
-                                  "send-message",
-                                  "restart-worker",
-                                  "edit-holder",
-                                  "edit-work",
-                                  "edit-batch-job",
-                                  "suspend-batch-job",
-                                  "delete-batch-job",
-                                  "take-back-start",
-                                  "newer-status",
-                                  "newer-spec",
-                                  "deletions-fail"};
-static_assert(std::size(kNames) == kActs);
+// In the order of the enumeration.
+constexpr std::string_view kNames =
+    "create-job edit-spec suspend cancel delete-job recreate-job delete-pod force-delete-pod "
+    "strip-labels delete-namespace quota worker-fails image-error unschedulable eviction "
+    "node-silent node-power-loss node-deleted lose-request lose-answer delay-request delay-answer "
+    "duplicate refuse-429 refuse-500 refuse-503 cut-silently cut-refused slow-watch "
+    "half-open-watch break-watch watch-cache-lag compaction outage restart etcd-stall restore "
+    "crash clean-restart pause clock-drift server-clock-step refuse-403 hanging-webhook "
+    "long-retry-after namespace-fails forge-pod strip-owner broken-pods delete-lease worker-hangs "
+    "agent-silent next-image-error edit-queue hold-queue reprioritize recreate-queue edit-pool "
+    "recreate-pool kill-worker cut-worker freeze-worker lossy-workers delete-worker-lease "
+    "touch-leases send-message restart-worker edit-holder edit-work edit-batch-job "
+    "suspend-batch-job delete-batch-job take-back-start newer-status newer-spec deletions-fail";
+static_assert(std::ranges::count(kNames, ' ') == kActs - 1);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {
   std::uint64_t number = 0;
@@ -103,15 +40,19 @@ std::vector<std::string> split(const std::string& text, char by) {
   }
 }
 
+const std::vector<std::string>& names() {
+  static const auto* const kAll = new std::vector<std::string>(split(std::string(kNames), ' '));
+  return *kAll;
+}
+
 }  // namespace
 
-const char* to_string(Act act) { return kNames[static_cast<std::size_t>(act)]; }
+const char* to_string(Act act) { return names()[static_cast<std::size_t>(act)].c_str(); }
 
 std::optional<Act> parse_act(const std::string& name) {
-  for (int i = 0; i < kActs; ++i) {
-    if (name == kNames[i]) return static_cast<Act>(i);
-  }
-  return std::nullopt;
+  const auto found = std::find(names().begin(), names().end(), name);
+  if (found == names().end()) return std::nullopt;
+  return static_cast<Act>(found - names().begin());
 }
 
 bool Selection::has(int event, std::uint64_t strike) const {

@@ -30,10 +30,7 @@ constexpr seconds kSpread{kJobs / 20};
 class AgentsAway : public testing::Test {
  protected:
   void run(const std::function<void()>& play) {
-    RunRequest run;
-    run.seed = 1;
-    run.profile = "calm";
-    run.length = minutes(60);
+    RunRequest run = run_request(1, "calm", minutes(60));
     run.stop_at = kLength;
     run.rewrite = [this](Script& script) {
       script.events.clear();

@@ -78,10 +78,7 @@ class Rogue {
 // What becomes of a world in which `act` happens while the victim's first attempt runs. `more` is
 // added to the victim's spec.
 std::string violation_after(std::function<void(Rogue&)> act, const Json& more = Json::object()) {
-  RunRequest run;
-  run.seed = 11;
-  run.profile = "calm";
-  run.length = minutes(2);
+  RunRequest run = run_request(11, "calm", minutes(2));
   run.sabotage = [act = std::move(act), more](World& world) {
     world.cluster().work_of = [](const std::string& pod) -> std::optional<Cluster::Work> {
       if (pod.rfind(kJob, 0) != 0) return std::nullopt;
@@ -102,8 +99,9 @@ std::string violation_after(std::function<void(Rogue&)> act, const Json& more = 
   return run_seed(run).violation;
 }
 
-std::string rule_broken_by(std::function<void(Rogue&)> act, const Json& more = Json::object()) {
-  return rule_of(violation_after(std::move(act), more));
+void expect_broken(const std::string& rule, std::function<void(Rogue&)> act,
+                   const Json& more = Json::object()) {
+  EXPECT_EQ(rule_of(violation_after(std::move(act), more)), rule);
 }
 
 const Json kThreeRuns = {{"completions", 3}, {"parallelism", 1}, {"completionMode", "Indexed"}};
@@ -125,119 +123,105 @@ TEST(Checker, AWorldWithoutARogueIsWell) {
 }
 
 TEST(Checker, SeesS1) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              Json before = rogue.job();
-              before["status"] = ended(before["status"], "Succeeded", "Succeeded");
-              Json after = before;
-              after["status"]["failures"] = 1;
-              rogue.applied("durablejobs", &before, &after);
-            }),
-            "S1");
+  expect_broken("S1", [](Rogue& rogue) {
+    Json before = rogue.job();
+    before["status"] = ended(before["status"], "Succeeded", "Succeeded");
+    Json after = before;
+    after["status"]["failures"] = 1;
+    rogue.applied("durablejobs", &before, &after);
+  });
 }
 
 TEST(Checker, SeesS2OfASuccessThatNoPodTold) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              rogue.status([](Json& status) { status = ended(status, "Succeeded", "Succeeded"); });
-            }),
-            "S2 FencedOutcome");
+  expect_broken("S2 FencedOutcome", [](Rogue& rogue) {
+    rogue.status([](Json& status) { status = ended(status, "Succeeded", "Succeeded"); });
+  });
 }
 
 TEST(Checker, SeesS18OfAnOutcomeOfAPodThatAUserMade) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              rogue.status([](Json& status) {
-                status = ended(status, "Failed", "Cancelled");
-                status["history"][0]["podUID"] = "forged";
-              });
-            }),
-            "S18 Author");
+  expect_broken("S18 Author", [](Rogue& rogue) {
+    rogue.status([](Json& status) {
+      status = ended(status, "Failed", "Cancelled");
+      status["history"][0]["podUID"] = "forged";
+    });
+  });
 }
 
 TEST(Checker, SeesS2OfAPodThatIsStoppedWhileItsAttemptCounts) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              const Json before = rogue.pod();
-              Json after = before;
-              after["metadata"]["deletionTimestamp"] = "2026-03-01T00:01:00Z";
-              rogue.applied("pods", &before, &after);
-            }),
-            "S2 FencedOutcome");
+  expect_broken("S2 FencedOutcome", [](Rogue& rogue) {
+    const Json before = rogue.pod();
+    Json after = before;
+    after["metadata"]["deletionTimestamp"] = "2026-03-01T00:01:00Z";
+    rogue.applied("pods", &before, &after);
+  });
 }
 
 TEST(Checker, SeesS3) {
-  EXPECT_EQ(rule_broken_by(
-                [](Rogue& rogue) { rogue.status([](Json& status) { status["attempt"] = 0; }); }),
-            "S3");
+  expect_broken("S3",
+                [](Rogue& rogue) { rogue.status([](Json& status) { status["attempt"] = 0; }); });
 }
 
 TEST(Checker, SeesS3OfAnAttemptThatIsSkippedWithoutAnAdmission) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              Json before = rogue.job();
-              before["status"]["phase"] = "Suspended";
-              before["status"].erase("runs");
-              Json after = before;
-              after["status"]["attempt"] = 2;
-              rogue.applied("durablejobs", &before, &after);
-            }),
-            "S3 Fence");
+  expect_broken("S3 Fence", [](Rogue& rogue) {
+    Json before = rogue.job();
+    before["status"]["phase"] = "Suspended";
+    before["status"].erase("runs");
+    Json after = before;
+    after["status"]["attempt"] = 2;
+    rogue.applied("durablejobs", &before, &after);
+  });
 }
 
 TEST(Checker, SeesS4) {
-  EXPECT_EQ(
-      rule_broken_by([](Rogue& rogue) { rogue.status([](Json& s) { s["phase"] = "Cancelled"; }); }),
-      "S4");
+  expect_broken("S4",
+                [](Rogue& rogue) { rogue.status([](Json& s) { s["phase"] = "Cancelled"; }); });
 }
 
 TEST(Checker, SeesS5) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              const Json before = rogue.job();
-              rogue.applied("durablejobs", &before, nullptr);
-            }),
-            "S5 NoLoss");
+  expect_broken("S5 NoLoss", [](Rogue& rogue) {
+    const Json before = rogue.job();
+    rogue.applied("durablejobs", &before, nullptr);
+  });
 }
 
 TEST(Checker, SeesS6) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              Json pod = rogue.pod();
-              pod["metadata"]["uid"] = "another";
-              rogue.delivery().sent = rogue.world().scheduler().now();
-              rogue.applied("pods", nullptr, &pod, pod.dump());
-            }),
-            "S6 OnePod");
+  expect_broken("S6 OnePod", [](Rogue& rogue) {
+    Json pod = rogue.pod();
+    pod["metadata"]["uid"] = "another";
+    rogue.delivery().sent = rogue.world().scheduler().now();
+    rogue.applied("pods", nullptr, &pod, pod.dump());
+  });
 }
 
 TEST(Checker, SeesS7) {
   const std::string target = job_target(kNamespace, kJob) + "/status";
-  EXPECT_EQ(rule_broken_by([&](Rogue& rogue) {
-              rogue.sends("PUT", target, {{"metadata", {{"uid", rogue.job_uid()}}}});
-            }),
-            "S7 Precondition");
-  EXPECT_EQ(rule_broken_by([&](Rogue& rogue) {
-              rogue.sends("DELETE", pod_target(kNamespace, "any"),
-                          {{"preconditions", {{"uid", uid_of(rogue.pod())}}}});
-            }),
-            "S7 Precondition");
-  EXPECT_EQ(rule_broken_by([&](Rogue& rogue) {
-              rogue.sends("PUT", queue_target(kNamespace, "any") + "/status",
-                          {{"metadata", {{"uid", "any"}}}});
-            }),
-            "S7 Precondition");
+  expect_broken("S7 Precondition", [&](Rogue& rogue) {
+    rogue.sends("PUT", target, {{"metadata", {{"uid", rogue.job_uid()}}}});
+  });
+  expect_broken("S7 Precondition", [&](Rogue& rogue) {
+    rogue.sends("DELETE", pod_target(kNamespace, "any"),
+                {{"preconditions", {{"uid", uid_of(rogue.pod())}}}});
+  });
+  expect_broken("S7 Precondition", [&](Rogue& rogue) {
+    rogue.sends("PUT", queue_target(kNamespace, "any") + "/status",
+                {{"metadata", {{"uid", "any"}}}});
+  });
 }
 
 TEST(Checker, SeesS8OfALossThatIsNotCounted) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              rogue.status([](Json& status) { status = ended(status, "Failed", "Lost"); });
-            }),
-            "S8 Budget");
+  expect_broken("S8 Budget", [](Rogue& rogue) {
+    rogue.status([](Json& status) { status = ended(status, "Failed", "Lost"); });
+  });
 }
 
 TEST(Checker, SeesS8OfAPodBeforeItsAttempt) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              Json pod = rogue.pod();
-              pod["metadata"]["uid"] = "another";
-              pod["metadata"]["name"] = reconciler::pod_name(kJob, rogue.job_uid(), 9);
-              pod["metadata"]["labels"][reconciler::kAttemptLabel] = "9";
-              rogue.applied("pods", nullptr, &pod, pod.dump());
-            }),
-            "S8 Budget");
+  expect_broken("S8 Budget", [](Rogue& rogue) {
+    Json pod = rogue.pod();
+    pod["metadata"]["uid"] = "another";
+    pod["metadata"]["name"] = reconciler::pod_name(kJob, rogue.job_uid(), 9);
+    pod["metadata"]["labels"][reconciler::kAttemptLabel] = "9";
+    rogue.applied("pods", nullptr, &pod, pod.dump());
+  });
 }
 
 TEST(Checker, SeesAStartTimeoutBeforeItsTime) {
@@ -264,96 +248,89 @@ TEST(Checker, SeesAStatusWriteThatLeavesLabelsOut) {
 }
 
 TEST(Checker, SeesS9) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              Delivery delivery;
-              delivery.replica = 0;
-              delivery.number = 1'000'000;
-              delivery.twice = true;
-              delivery.request = {"holdfast-0", "POST", "/api/v1/namespaces", "application/json",
-                                  R"({"metadata": {"generateName": "rogue-"}})"};
-              rogue.world().gateway().arrive(delivery, [](auto) {});
-              delivery.copy = 1;
-              rogue.world().gateway().arrive(delivery, [](auto) {});
-            }),
-            "S9 Idempotence");
+  expect_broken("S9 Idempotence", [](Rogue& rogue) {
+    Delivery delivery;
+    delivery.replica = 0;
+    delivery.number = 1'000'000;
+    delivery.twice = true;
+    delivery.request = {"holdfast-0", "POST", "/api/v1/namespaces", "application/json",
+                        R"({"metadata": {"generateName": "rogue-"}})"};
+    rogue.world().gateway().arrive(delivery, [](auto) {});
+    delivery.copy = 1;
+    rogue.world().gateway().arrive(delivery, [](auto) {});
+  });
 }
 
 TEST(Checker, SeesS10) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              Json job = rogue.job();
-              job["metadata"]["uid"] = "another";
-              rogue.applied("durablejobs", nullptr, &job);
-            }),
-            "S10 Isolation");
+  expect_broken("S10 Isolation", [](Rogue& rogue) {
+    Json job = rogue.job();
+    job["metadata"]["uid"] = "another";
+    rogue.applied("durablejobs", nullptr, &job);
+  });
 }
 
 TEST(Checker, SeesS11) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              rogue.delivery().life = 1;
-              rogue.delivery().request.method = "PUT";
-              rogue.delivery().request.target = job_target(kNamespace, kJob) + "/status";
-              rogue.world().ledger().answered(rogue.delivery(), {200, rogue.job().dump()});
-              rogue.sends("PUT", job_target(kNamespace, kJob) + "/status",
-                          {{"metadata", {{"uid", rogue.job_uid()}, {"resourceVersion", "3"}}}});
-            }),
-            "S11 NoTimeTravel");
+  expect_broken("S11 NoTimeTravel", [](Rogue& rogue) {
+    rogue.delivery().life = 1;
+    rogue.delivery().request.method = "PUT";
+    rogue.delivery().request.target = job_target(kNamespace, kJob) + "/status";
+    rogue.world().ledger().answered(rogue.delivery(), {200, rogue.job().dump()});
+    rogue.sends("PUT", job_target(kNamespace, kJob) + "/status",
+                {{"metadata", {{"uid", rogue.job_uid()}, {"resourceVersion", "3"}}}});
+  });
 }
 
 TEST(Checker, SeesS12) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              Json before = rogue.job();
-              before["spec"]["cancel"] = true;
-              before["status"]["phase"] = "Backoff";
-              before["status"]["runs"][0]["nextAttemptTime"] = "2026-03-01T00:01:00Z";
-              Json after = before;
-              after["status"]["phase"] = "Running";
-              after["status"]["attempt"] = 2;
-              after["status"]["runs"] =
-                  Json::array({{{"index", 0},
-                                {"attempt", 2},
-                                {"podName", reconciler::pod_name(kJob, rogue.job_uid(), 2)}}});
-              rogue.applied("durablejobs", &before, &after);
-            }),
-            "S12 CancelSticks");
+  expect_broken("S12 CancelSticks", [](Rogue& rogue) {
+    Json before = rogue.job();
+    before["spec"]["cancel"] = true;
+    before["status"]["phase"] = "Backoff";
+    before["status"]["runs"][0]["nextAttemptTime"] = "2026-03-01T00:01:00Z";
+    Json after = before;
+    after["status"]["phase"] = "Running";
+    after["status"]["attempt"] = 2;
+    after["status"]["runs"] =
+        Json::array({{{"index", 0},
+                      {"attempt", 2},
+                      {"podName", reconciler::pod_name(kJob, rogue.job_uid(), 2)}}});
+    rogue.applied("durablejobs", &before, &after);
+  });
 }
 
 TEST(Checker, SeesS13) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              Json pod = rogue.pod();
-              pod["metadata"]["uid"] = "another";
-              pod["spec"]["hostNetwork"] = true;
-              rogue.delivery().sent = Duration(-1);  // before the first one went
-              rogue.applied("pods", nullptr, &pod, pod.dump());
-            }),
-            "S13 Tenancy");
+  expect_broken("S13 Tenancy", [](Rogue& rogue) {
+    Json pod = rogue.pod();
+    pod["metadata"]["uid"] = "another";
+    pod["spec"]["hostNetwork"] = true;
+    rogue.delivery().sent = Duration(-1);  // before the first one went
+    rogue.applied("pods", nullptr, &pod, pod.dump());
+  });
 }
 
 TEST(Checker, SeesS14) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              rogue.delivery().replica = 0;
-              rogue.delivery().life = 99;  // one that never renewed
-              Delivery sent = rogue.delivery();
-              sent.request = {"holdfast-0", "POST", "/api/v1/namespaces/team-a/pods",
-                              "application/json", rogue.pod().dump()};
-              rogue.world().ledger().sent(sent);
-            }),
-            "S14 SelfFence");
+  expect_broken("S14 SelfFence", [](Rogue& rogue) {
+    rogue.delivery().replica = 0;
+    rogue.delivery().life = 99;  // one that never renewed
+    Delivery sent = rogue.delivery();
+    sent.request = {"holdfast-0", "POST", "/api/v1/namespaces/team-a/pods", "application/json",
+                    rogue.pod().dump()};
+    rogue.world().ledger().sent(sent);
+  });
 }
 
 TEST(Checker, SeesS15) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              // Another member's name stands in every shard's Lease.
-              for (int shard = 0; shard < 32; ++shard) {
-                rogue.world().gateway().ask(
-                    "rogue", "PATCH",
-                    "/apis/coordination.k8s.io/v1/namespaces/holdfast-system/leases/"
-                    "holdfast-shard-" +
-                        std::to_string(shard),
-                    {{"spec", {{"holderIdentity", "rogue"}}}}, "application/merge-patch+json");
-              }
-              rogue.sends("POST", "/api/v1/namespaces/team-a/pods", rogue.pod());
-            }),
-            "S15 Exclusion");
+  expect_broken("S15 Exclusion", [](Rogue& rogue) {
+    // Another member's name stands in every shard's Lease.
+    for (int shard = 0; shard < 32; ++shard) {
+      rogue.world().gateway().ask("rogue", "PATCH",
+                                  "/apis/coordination.k8s.io/v1/namespaces/holdfast-system/leases/"
+                                  "holdfast-shard-" +
+                                      std::to_string(shard),
+                                  {{"spec", {{"holderIdentity", "rogue"}}}},
+                                  "application/merge-patch+json");
+    }
+    rogue.sends("POST", "/api/v1/namespaces/team-a/pods", rogue.pod());
+  });
 }
 
 // The shard of a queue is its namespace's, and so is that of its jobs.
@@ -401,7 +378,7 @@ TEST(Checker, SeesASuccessThatDoesNotCountBecauseItIsReadLate) {
     after["status"]["conditions"] = failed_for_its_time();
     rogue.applied("durablejobs", &before, &after);
   };
-  EXPECT_EQ(rule_broken_by(late), "a success counts, however late it is read");
+  expect_broken("a success counts, however late it is read", late);
 }
 
 TEST(Checker, SeesATimeThatIsOverBeforeItIs) {
@@ -413,8 +390,7 @@ TEST(Checker, SeesATimeThatIsOverBeforeItIs) {
     after["status"]["conditions"] = failed_for_its_time();
     rogue.applied("durablejobs", &before, &after);
   };
-  EXPECT_EQ(rule_broken_by(early, {{"activeDeadlineSeconds", 90}}),
-            "a job's time is over before it is");
+  expect_broken("a job's time is over before it is", early, {{"activeDeadlineSeconds", 90}});
 }
 
 // The job's time is over, and the pod of its one open run, made by the operator, has a gate.
@@ -478,65 +454,59 @@ TEST(Checker, SeesATimeThatRunsOutInAQueue) {
 }
 
 TEST(Checker, SeesS16OfAnIndexThatWasNotRun) {
-  EXPECT_EQ(rule_broken_by(
-                [](Rogue& rogue) {
-                  rogue.status([](Json& status) { status["completedIndexes"] = "2"; });
-                },
-                kThreeRuns),
-            "S16 RunOnce");
+  expect_broken(
+      "S16 RunOnce",
+      [](Rogue& rogue) { rogue.status([](Json& status) { status["completedIndexes"] = "2"; }); },
+      kThreeRuns);
 }
 
 TEST(Checker, SeesS16OfACompletedIndexThatGoesOn) {
-  EXPECT_EQ(rule_broken_by(
-                [](Rogue& rogue) {
-                  Json before = rogue.job();
-                  Json pod = rogue.pod();
-                  const Json was = pod;
-                  pod["status"]["phase"] = "Succeeded";
-                  rogue.applied("pods", &was, &pod);
-                  rogue.status([](Json& status) { status["completedIndexes"] = "0"; });
-                },
-                kThreeRuns),
-            "S16 RunOnce");
+  expect_broken(
+      "S16 RunOnce",
+      [](Rogue& rogue) {
+        Json before = rogue.job();
+        Json pod = rogue.pod();
+        const Json was = pod;
+        pod["status"]["phase"] = "Succeeded";
+        rogue.applied("pods", &was, &pod);
+        rogue.status([](Json& status) { status["completedIndexes"] = "0"; });
+      },
+      kThreeRuns);
 }
 
 TEST(Checker, SeesS17) {
-  EXPECT_EQ(rule_broken_by(
-                [](Rogue& rogue) {
-                  rogue.status([&](Json& status) {
-                    status["attempt"] = 2;
-                    Json second = run_of(status);
-                    second["index"] = 1;
-                    second["attempt"] = 2;
-                    second["podName"] = reconciler::pod_name(kJob, rogue.job_uid(), 2);
-                    status["runs"].push_back(second);
-                  });
-                },
-                kThreeRuns),
-            "S17 Parallelism");
+  expect_broken(
+      "S17 Parallelism",
+      [](Rogue& rogue) {
+        rogue.status([&](Json& status) {
+          status["attempt"] = 2;
+          Json second = run_of(status);
+          second["index"] = 1;
+          second["attempt"] = 2;
+          second["podName"] = reconciler::pod_name(kJob, rogue.job_uid(), 2);
+          status["runs"].push_back(second);
+        });
+      },
+      kThreeRuns);
 }
 
 TEST(Checker, SeesAFalseLoss) {
-  EXPECT_EQ(rule_broken_by([](Rogue& rogue) {
-              rogue.status([&](Json& status) {
-                status["history"] = Json::array({{{"attempt", 1},
-                                                  {"podName", run_of(status)["podName"]},
-                                                  {"nodeName", run_of(status)["nodeName"]},
-                                                  {"outcome", "Lost"},
-                                                  {"reason", "NodeSilent"}}});
-                status["phase"] = "Backoff";
-                status["disruptions"] = 1;
-                status["runs"][0]["nextAttemptTime"] = "2026-03-01T00:01:00Z";
-              });
-            }),
-            "an attempt is falsely lost");
+  expect_broken("an attempt is falsely lost", [](Rogue& rogue) {
+    rogue.status([&](Json& status) {
+      status["history"] = Json::array({{{"attempt", 1},
+                                        {"podName", run_of(status)["podName"]},
+                                        {"nodeName", run_of(status)["nodeName"]},
+                                        {"outcome", "Lost"},
+                                        {"reason", "NodeSilent"}}});
+      status["phase"] = "Backoff";
+      status["disruptions"] = 1;
+      status["runs"][0]["nextAttemptTime"] = "2026-03-01T00:01:00Z";
+    });
+  });
 }
 
 TEST(Checker, SeesThatNothingHappensInTime) {
-  RunRequest run;
-  run.seed = 11;
-  run.profile = "calm";
-  run.length = minutes(2);
+  RunRequest run = run_request(11, "calm", minutes(2));
   run.sabotage = [](World& world) {
     // Long after the faults have stopped: nobody can reach the API server.
     world.scheduler().at(minutes(5), [&world] {
@@ -549,10 +519,7 @@ TEST(Checker, SeesThatNothingHappensInTime) {
 
 // The queue's owner cannot write its status.
 TEST(Checker, SeesAPermitThatIsFreeWhileAJobWaits) {
-  RunRequest run;
-  run.seed = 11;
-  run.profile = "calm";
-  run.length = minutes(2);
+  RunRequest run = run_request(11, "calm", minutes(2));
   run.sabotage = [](World& world) {
     world.scheduler().at(minutes(5), [&world] {
       world.network().refuses = [](const Delivery& delivery) {
@@ -573,10 +540,7 @@ TEST(Checker, SeesAPermitThatIsFreeWhileAJobWaits) {
 
 // It says that the job waits, and says so for ever.
 TEST(Checker, SeesAQueueWhoseStatusIsOld) {
-  RunRequest run;
-  run.seed = 11;
-  run.profile = "calm";
-  run.length = minutes(2);
+  RunRequest run = run_request(11, "calm", minutes(2));
   run.sabotage = [](World& world) {
     world.scheduler().at(minutes(5), [&world] {
       Json spec = lasting_spec(4);
@@ -596,10 +560,7 @@ TEST(Checker, SeesAQueueWhoseStatusIsOld) {
 }
 
 TEST(Checker, SeesWritesAtRest) {
-  RunRequest run;
-  run.seed = 11;
-  run.profile = "calm";
-  run.length = minutes(2);
+  RunRequest run = run_request(11, "calm", minutes(2));
   run.sabotage = [](World& world) {
     for (int i = 1; i < 200; ++i) {
       world.scheduler().at(seconds(30 * i), [&world, i] {

@@ -59,10 +59,7 @@ class Liar {
 // `begin` makes the trouble before the job exists, and then `lie` hides it every other second.
 std::string violation_with(const std::function<void(World&)>& begin,
                            const std::function<void(Liar&)>& lie) {
-  RunRequest run;
-  run.seed = 11;
-  run.profile = "calm";
-  run.length = minutes(2);
+  RunRequest run = run_request(11, "calm", minutes(2));
   run.stop_at = minutes(12);
   run.sabotage = [&](World& world) {
     world.cluster().work_of = [](const std::string& pod) -> std::optional<Cluster::Work> {

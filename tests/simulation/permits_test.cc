@@ -43,6 +43,10 @@ class PermitsCheck : public ::testing::Test {
     spec.update(more);
     user("POST", job_target(kNamespace), of_kind("DurableJob", name, spec));
   }
+  void queue_of(const std::vector<std::string>& jobs, const Json& spec = Json::object()) {
+    queue(spec);
+    for (const std::string& name : jobs) job(name);
+  }
   void patch_job(const std::string& name, const Json& spec) {
     user("PATCH", job_target(kNamespace, name), {{"spec", spec}});
   }
@@ -174,16 +178,13 @@ TEST_F(PermitsCheck, IsContentWithAsManyPermitsAsThereMayBe) {
 }
 
 TEST_F(PermitsCheck, SeesMoreAdmissionsThanConcurrency) {
-  queue({{"concurrency", 2}});
-  for (const char* name : {"a", "b", "c"}) job(name);
+  queue_of({"a", "b", "c"}, {{"concurrency", 2}});
   admit({"a", "b", "c"});
   EXPECT_EQ(violation(), "S19 Permits: default/q gives 3 of 2 permits");
 }
 
 TEST_F(PermitsCheck, SeesAnAdmissionBesideAJobThatRuns) {
-  queue({{"concurrency", 1}});
-  job("a");
-  job("b");
+  queue_of({"a", "b"}, {{"concurrency", 1}});
   run("a");
   EXPECT_EQ(violation(), "");
   admit({"b"});
@@ -200,8 +201,7 @@ TEST_F(PermitsCheck, SeesAPermitTooManyOfAKey) {
 }
 
 TEST_F(PermitsCheck, ALimitThatIsLoweredTakesNoPermitAway) {
-  queue({{"concurrency", 3}});
-  for (const char* name : {"a", "b", "c"}) job(name);
+  queue_of({"a", "b", "c"}, {{"concurrency", 3}});
   run("a");
   admit({"b"});
   patch_queue({{"concurrency", 1}});
@@ -213,15 +213,13 @@ TEST_F(PermitsCheck, ALimitThatIsLoweredTakesNoPermitAway) {
 }
 
 TEST_F(PermitsCheck, SeesAnAttemptThatWasNotAdmitted) {
-  queue();
-  job("a");
+  queue_of({"a"});
   start("a");
   EXPECT_EQ(violation(), "S19 Permits: an attempt starts without an admission: a, attempt 1");
 }
 
 TEST_F(PermitsCheck, SeesAnAttemptByTheAdmissionOfAnEarlierOne) {
-  queue();
-  job("a");
+  queue_of({"a"});
   run("a");
   phase("a", "Backoff");
   start("a");
@@ -229,8 +227,7 @@ TEST_F(PermitsCheck, SeesAnAttemptByTheAdmissionOfAnEarlierOne) {
 }
 
 TEST_F(PermitsCheck, SeesAForgottenAdmissionUnlessItsJobHasMoved) {
-  queue();
-  for (const char* name : {"a", "b"}) job(name);
+  queue_of({"a", "b"});
   admit({"a", "b"});
   phase("a", "Suspended", 1);
   queue_status([&](Json& status) { status["admitting"].erase(0); });
@@ -240,8 +237,7 @@ TEST_F(PermitsCheck, SeesAForgottenAdmissionUnlessItsJobHasMoved) {
 }
 
 TEST_F(PermitsCheck, SeesAClaimThatAdmits) {
-  queue();
-  job("a");
+  queue_of({"a"});
   queue_status([&](Json& status) {
     status["holderIdentity"] = "holdfast-1/1";
     status["admitting"].push_back(admission("a"));
@@ -250,8 +246,7 @@ TEST_F(PermitsCheck, SeesAClaimThatAdmits) {
 }
 
 TEST_F(PermitsCheck, SeesAHeldQueueThatAdmits) {
-  queue({{"hold", true}});
-  job("a");
+  queue_of({"a"}, {{"hold", true}});
   admit({"a"});
   EXPECT_EQ(violation(), "S19 Permits: default/q is held, and admits jobs");
 }
@@ -264,15 +259,13 @@ TEST_F(PermitsCheck, SeesAJobOfAnotherQueue) {
 }
 
 TEST_F(PermitsCheck, SeesAJobThatIsAdmittedTwice) {
-  queue();
-  job("a");
+  queue_of({"a"});
   admit({"a", "a"});
   EXPECT_EQ(violation(), "S19 Permits: a job is admitted twice: default/q");
 }
 
 TEST_F(PermitsCheck, SeesMoreAdmissionsThanTheRateAllows) {
-  queue({{"rate", {{"jobs", 2}, {"periodSeconds", 100}}}});
-  for (const char* name : {"a", "b", "c", "d"}) job(name);
+  queue_of({"a", "b", "c", "d"}, {{"rate", {{"jobs", 2}, {"periodSeconds", 100}}}});
   admit({"a", "b"});
   pass(seconds(50));
   admit({"c"});
@@ -302,8 +295,7 @@ TEST_F(PermitsCheck, SeesAJobThatIsPassedOverUnlessItsKeyIsFull) {
 }
 
 TEST_F(PermitsCheck, APodKeepsThePermitOnlyWithThatPolicy) {
-  queue({{"concurrency", 1}});
-  job("b");
+  queue_of({"b"}, {{"concurrency", 1}});
   for (const std::string policy : {"TerminatingOrFailed", "Failed"}) {
     const std::string name = policy == "Failed" ? "strict" : "lax";
     job(name, Json::object(), {{"podReplacementPolicy", policy}});
@@ -325,9 +317,7 @@ TEST_F(PermitsCheck, APodKeepsThePermitOnlyWithThatPolicy) {
 }
 
 TEST_F(PermitsCheck, AJobThatIsCancelledWhileItWaitsIsGivenNothing) {
-  queue({{"concurrency", 1}});
-  job("a");
-  job("b");
+  queue_of({"a", "b"}, {{"concurrency", 1}});
   run("a");
   phase("a", "Backoff");
   admit({"b"});
@@ -338,8 +328,7 @@ TEST_F(PermitsCheck, AJobThatIsCancelledWhileItWaitsIsGivenNothing) {
 }
 
 TEST_F(PermitsCheck, SeesTheAdmissionsOfADeletedQueueForgottenByTheTenureThatGaveThem) {
-  queue({{"concurrency", 1}});
-  job("a");
+  queue_of({"a"}, {{"concurrency", 1}});
   admit({"a"});
   delete_queue();
   queue({{"concurrency", 1}});
@@ -348,9 +337,7 @@ TEST_F(PermitsCheck, SeesTheAdmissionsOfADeletedQueueForgottenByTheTenureThatGav
 }
 
 TEST_F(PermitsCheck, AClaimMayCarryTheAdmissionsOfADeletedQueue) {
-  queue({{"concurrency", 1}});
-  job("a");
-  job("b");
+  queue_of({"a", "b"}, {{"concurrency", 1}});
   const Json first = admission("a");
   run("a");
   phase("a", "Backoff");
@@ -367,9 +354,7 @@ TEST_F(PermitsCheck, AClaimMayCarryTheAdmissionsOfADeletedQueue) {
 }
 
 TEST_F(PermitsCheck, AnotherTenureCannotKnowTheAdmissionsOfADeletedQueue) {
-  queue({{"concurrency", 1}});
-  job("a");
-  job("b");
+  queue_of({"a", "b"}, {{"concurrency", 1}});
   admit({"a"});
   claim("holdfast-1/1");
   delete_queue();
@@ -381,8 +366,7 @@ TEST_F(PermitsCheck, AnotherTenureCannotKnowTheAdmissionsOfADeletedQueue) {
 }
 
 TEST_F(PermitsCheck, KnowsWhichAttemptsMayBeSkipped) {
-  queue();
-  job("a");
+  queue_of({"a"});
   admit({"a"});
   const std::string uid = string_at(admission("a"), "uid");
   EXPECT_TRUE(permits_.was_admitted(uid, 0));
@@ -390,8 +374,7 @@ TEST_F(PermitsCheck, KnowsWhichAttemptsMayBeSkipped) {
 }
 
 TEST_F(PermitsCheck, KnowsWhatDecidesTheShardOfAJob) {
-  queue();
-  job("a");
+  queue_of({"a"});
   const std::string uid = string_at(admission("a"), "uid");
   EXPECT_THAT(permits_.shard_keys(uid), testing::ElementsAre(kNamespace));
   delete_job("a");

@@ -35,10 +35,7 @@ TEST(QueuesRest, JobsThatWaitForAnHourCostNoWrite) {
   int queued = 0;
   std::map<std::string, std::string> before;
   std::map<std::string, std::string> after;
-  RunRequest run;
-  run.seed = 1;
-  run.profile = "calm";
-  run.length = minutes(120);
+  RunRequest run = run_request(1, "calm", minutes(120));
   run.stop_at = kSettled + kRest + minutes(1);
   run.rewrite = [](Script& script) {
     script.events.clear();

@@ -23,6 +23,14 @@ struct RunRequest {
   std::function<void(Script&)> rewrite = nullptr;  // for tests of a certain world
 };
 
+inline RunRequest run_request(std::uint64_t seed, const std::string& profile, Duration length) {
+  RunRequest run;
+  run.seed = seed;
+  run.profile = profile;
+  run.length = length;
+  return run;
+}
+
 RunResult run_seed(const RunRequest& request);
 
 // The rule in a violation: "S2 FencedOutcome" of "S2 FencedOutcome: ...".

@@ -42,10 +42,7 @@ class Tenancy : public testing::Test {
 
   // `play` plans the events. Nothing happens after `length`.
   void run(Duration length, const std::function<void()>& play) {
-    RunRequest run;
-    run.seed = 1;
-    run.profile = "calm";
-    run.length = minutes(60);
+    RunRequest run = run_request(1, "calm", minutes(60));
     run.stop_at = length;
     run.rewrite = [this](Script& script) {
       script.events.clear();

@@ -12,6 +12,7 @@ namespace {
 
 // By which one write may raise it.
 constexpr std::int64_t kMostAttempts = 10000;
+constexpr std::size_t kMostOfDescription = 256;  // bytes
 
 bool is_terminal(const std::string& phase) {
   return phase == "Succeeded" || phase == "Failed" || phase == "Cancelled";
@@ -97,6 +98,10 @@ void check_spec(const Json& spec, bool template_may_differ, Causes& causes) {
       refuse(causes, "spec.heartbeat",
              "progressDeadlineSeconds must be at least leaseDurationSeconds");
     }
+  }
+  if (string_at(spec, "description").size() > kMostOfDescription) {
+    refuse(causes, "spec.description",
+           "the description has more than 256 bytes: say what the job is for in fewer words");
   }
   check_restarts(pod, causes);
   const Json& backoff = at(spec, "retryBackoff");

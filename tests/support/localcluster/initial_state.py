@@ -28,8 +28,11 @@ FRESH_LEASE_SECONDS = 25
 NODES, NODE_LEASES, EVENTS = "/registry/minions/", "/registry/leases/kube-node-lease/", "/registry/events/"
 # The API server renews these about itself.
 OWN = ("/registry/masterleases/", "/registry/leases/kube-system/apiserver-")
-# The API server has handlers and schemas in memory for these: they are not changed under its feet.
-DEFINITIONS = ("/registry/apiextensions.k8s.io/", "/registry/apiregistration.k8s.io/")
+# The API server has handlers and schemas in memory for these: they are not changed under its feet. It compiles changed
+# policies a second later, and nothing says when.
+DEFINITIONS = ("/registry/apiextensions.k8s.io/", "/registry/apiregistration.k8s.io/",
+               "/registry/validatingadmissionpolic", "/registry/mutatingadmissionpolic",
+               "/registry/validatingwebhookconfigurations/", "/registry/mutatingwebhookconfigurations/")
 # The order of deletion: nobody can create objects in a namespace that is gone, and no controller creates dependents of
 # an owner that is gone.
 OWNERS_FIRST = ("/registry/namespaces/", "/registry/holdfast.dev/", "/registry/cronjobs/", "/registry/deployments/",
@@ -183,7 +186,7 @@ class InitialState:
             deleted, put = self._differences()
             definitions = [key for key in deleted + put if key.startswith(DEFINITIONS)]
             if definitions:
-                raise Unlike(f"definitions were changed: {definitions}")
+                raise Unlike(f"definitions or policies were changed: {definitions}")
             self._cluster.write_etcd(
                 [{"requestDeleteRange": {"key": text(key)}} for key in deleted] +
                 [{"requestPut": {"key": text(key), "value": self._values[key]}} for key in put])

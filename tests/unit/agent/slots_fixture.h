@@ -10,6 +10,7 @@
 
 #include "agent/serve/slots.h"
 #include "core/agent_protocol.h"
+#include "tests/support/only.h"
 
 namespace holdfast::agent::testing {
 
@@ -26,6 +27,8 @@ inline constexpr seconds kFiveSixths{50};
 inline AttemptId attempt(const std::string& job, std::int64_t number = 1) {
   return {"uid-of-" + job, 0, number};
 }
+
+inline const AttemptId kA = attempt("a"), kB = attempt("b"), kC = attempt("c");
 
 inline WorkEntry run(const AttemptId& id) { return {id, "name", false}; }
 inline WorkEntry stop(const AttemptId& id) { return {id, "name", true}; }
@@ -88,7 +91,8 @@ class SlotsTest : public ::testing::Test {
  protected:
   SteadyTime at(Duration since_start) const { return SteadyTime(seconds(1000)) + since_start; }
 
-  void make(int count = 2, seconds stop_grace = seconds(8), seconds pod_grace = seconds(30)) {
+  void make(int count = 2) { make(count, usual_stop_grace, seconds(30)); }
+  void make(int count, seconds stop_grace, seconds pod_grace) {
     slots.emplace(SlotSettings{.duration = kLeaseDuration,
                                .slots = count,
                                .holder = kWorker,
@@ -99,7 +103,8 @@ class SlotsTest : public ::testing::Test {
     now = at(seconds(0));
   }
   // Has renewed at 0, and knows an empty work Lease.
-  void serve(int count = 2, seconds stop_grace = seconds(8), seconds pod_grace = seconds(30)) {
+  void serve(int count = 2) { serve(count, usual_stop_grace, seconds(30)); }
+  void serve(int count, seconds stop_grace, seconds pod_grace) {
     make(count, stop_grace, pod_grace);
     ASSERT_TRUE(slots->begin(now).get_worker);
     ASSERT_TRUE(slots->worker_answered(now, worker_lease()).get_work);
@@ -126,6 +131,41 @@ class SlotsTest : public ::testing::Test {
     ASSERT_FALSE(watch(std::move(entries)).looks.empty());
     ASSERT_EQ(current(id).starts.size(), 1U);
   }
+  // Serves, and attempt a runs in slot 0.
+  void run_a() {
+    serve();
+    begin({run(kA)}, kA);
+  }
+  void run_a_and_b() {
+    serve();
+    begin({run(kA), run(kB)}, kA);
+    current(kB);
+  }
+  // Attempt a runs, and SIGTERM has come.
+  void run_a_until_sigterm(seconds stop_grace, seconds pod_grace) {
+    serve(2, stop_grace, pod_grace);
+    begin({run(kA)}, kA);
+    acknowledge(*slots->told_to_end(now).put);
+  }
+  // The command ends, and its last process dies.
+  SlotOrders end(int slot, int exit_code = 0, const std::string& result = "") {
+    slots->ended(now, slot, exit_code, result);
+    return slots->all_dead(now, slot);
+  }
+  // Slot 0 gets this order then, and not a millisecond before.
+  ::testing::AssertionResult gets_at(std::vector<int> SlotOrders::*order, seconds since_start) {
+    now = at(since_start) - milliseconds(1);
+    if (!(slots->woke(now).*order).empty()) return ::testing::AssertionFailure() << "too early";
+    now = at(since_start);
+    if (slots->woke(now).*order == std::vector<int>{0}) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << "not yet";
+  }
+  ::testing::AssertionResult terminates_at(seconds since_start) {
+    return gets_at(&SlotOrders::terminate, since_start);
+  }
+  ::testing::AssertionResult kills_at(seconds since_start) {
+    return gets_at(&SlotOrders::kill, since_start);
+  }
   // Obeys it until it wants to renew. Reads of the work Lease find nothing new.
   WorkerReport put_of(SlotOrders orders, const std::vector<WorkEntry>& entries) {
     for (;;) {
@@ -146,6 +186,7 @@ class SlotsTest : public ::testing::Test {
     return slots->worker_answered(now, worker_lease(report));
   }
 
+  seconds usual_stop_grace{8};
   SeededRandom random{7};
   std::optional<Slots> slots;
   SteadyTime now{};

@@ -7,12 +7,10 @@ namespace {
 using Kind = WorkerReading::Kind;
 using WorkKind = WorkReading::Kind;
 
-const AttemptId kA = attempt("a"), kB = attempt("b");
-
 class SlotsLeaseRule : public SlotsTest {
  protected:
   // Commands have longer than any fence allows them.
-  void serve(int count = 2) { SlotsTest::serve(count, seconds(60)); }
+  SlotsLeaseRule() { usual_stop_grace = seconds(60); }
   // Everything dies in time after a verdict that comes at `when`.
   void expect_fence(const SlotOrders& orders, SteadyTime when) {
     EXPECT_EQ(slots->phase(), Slots::Phase::kFencing);
@@ -33,7 +31,7 @@ class SlotsLeaseRule : public SlotsTest {
 // -- the start ---------------------------------------------------------------------------------
 
 TEST_F(SlotsLeaseRule, AFenceLeavesACommandNoMoreThanItsOwnGrace) {
-  SlotsTest::serve(2, seconds(3));
+  serve(2, seconds(3), seconds(30));
   begin({run(kA)}, kA);
   EXPECT_EQ(slots->watched(now, no_work(WorkKind::kGone)).terminate, std::vector<int>{0});
   now += seconds(3);
@@ -120,8 +118,7 @@ TEST_F(SlotsLeaseRule, AWorkLeaseThatIsMadeAgainCountsOnlyBeforeTheFirstRenewal)
   EXPECT_EQ(first.work_uid, "work-1");
   EXPECT_EQ(first.seq, 1);
   const SlotOrders serving = acknowledge(first);
-  ASSERT_EQ(serving.looks.size(), 1U);
-  EXPECT_EQ(serving.looks[0].id, kA);
+  EXPECT_EQ(only(serving.looks).id, kA);
 }
 
 // -- renewals ----------------------------------------------------------------------------------
@@ -159,8 +156,7 @@ TEST_F(SlotsLeaseRule, IfTheWatchHasSpokenSinceTheLastRenewalNothingIsRead) {
 }
 
 TEST_F(SlotsLeaseRule, AWatchThatRepeatsItselfIsQuiet) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   acknowledge(next_put({run(kA)}));
   now += seconds(5);
   slots->watched(now, work_lease(seq, {run(kA)}));
@@ -169,8 +165,7 @@ TEST_F(SlotsLeaseRule, AWatchThatRepeatsItselfIsQuiet) {
 }
 
 TEST_F(SlotsLeaseRule, WithoutTheReadThereIsNoRenewal) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   acknowledge(next_put({run(kA)}));
   const SteadyTime renewed = now;
   for (SlotOrders orders = slots->woke(now); orders.terminate.empty();) {
@@ -184,15 +179,11 @@ TEST_F(SlotsLeaseRule, WithoutTheReadThereIsNoRenewal) {
 }
 
 TEST_F(SlotsLeaseRule, NewsIsCollectedWhileARenewalIsUnderWay) {
-  serve();
-  begin({run(kA), run(kB)}, kA);
-  current(kB);
+  run_a_and_b();
   now += milliseconds(25);
-  slots->ended(now, 0, 0, "");
-  const SlotOrders first = slots->all_dead(now, 0);
+  const SlotOrders first = end(0);
   ASSERT_TRUE(first.put) << "at once; the watch has just spoken";
-  slots->ended(now, 1, 0, "");
-  const SlotOrders second = slots->all_dead(now, 1);
+  const SlotOrders second = end(1);
   EXPECT_FALSE(second.put || second.get_work) << "one renewal at a time";
   now += milliseconds(3);
   const SlotOrders waits = acknowledge(*first.put);
@@ -207,10 +198,8 @@ TEST_F(SlotsLeaseRule, NewsIsCollectedWhileARenewalIsUnderWay) {
 }
 
 TEST_F(SlotsLeaseRule, ANewsWhoseRenewalFailedIsSentAgain) {
-  serve();
-  begin({run(kA)}, kA);
-  slots->ended(now, 0, 0, "");
-  ASSERT_TRUE(slots->all_dead(now, 0).put);
+  run_a();
+  ASSERT_TRUE(end(0).put);
   const SlotOrders failed = slots->worker_answered(now, no_lease(Kind::kNone));
   EXPECT_FALSE(failed.put);
   EXPECT_LE(failed.wake_at, now + milliseconds(1100));
@@ -220,8 +209,7 @@ TEST_F(SlotsLeaseRule, ANewsWhoseRenewalFailedIsSentAgain) {
 }
 
 TEST_F(SlotsLeaseRule, AnAnswerInTheLeaseIsToldEvenIfItsRenewalWasNeverAcknowledged) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   slots->checkpointed(now, 0, 1, "page 7");
   const WorkerReport report = next_put({run(kA)});
   ASSERT_TRUE(slots->worker_answered(now, no_lease(Kind::kConflict)).get_worker);
@@ -231,8 +219,7 @@ TEST_F(SlotsLeaseRule, AnAnswerInTheLeaseIsToldEvenIfItsRenewalWasNeverAcknowled
 }
 
 TEST_F(SlotsLeaseRule, APauseThatTheApiServerAsksForLeavesOneTry) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   next_put({run(kA)});
   WorkerReading throttled = no_lease(Kind::kNone);
   throttled.retry_after = seconds(3600);
@@ -249,8 +236,7 @@ TEST_F(SlotsLeaseRule, AnOlderVersionOfTheWorkLeaseChangesNothing) {
 }
 
 TEST_F(SlotsLeaseRule, AVersionThatIsNotUnderstoodChangesNothingAndIsNotEchoed) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   WorkReading strange = work_lease(9, {});
   strange.work.reset();
   strange.why = "too many attempts";
@@ -264,8 +250,7 @@ TEST_F(SlotsLeaseRule, AVersionThatIsNotUnderstoodChangesNothingAndIsNotEchoed) 
 // -- fences ------------------------------------------------------------------------------------
 
 TEST_F(SlotsLeaseRule, WithoutARenewalItAsksAtTwoThirdsAndKillsBeforeFiveSixths) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   now = at(kTwoThirds) - milliseconds(1);
   EXPECT_TRUE(slots->woke(now).terminate.empty());
   now = at(kTwoThirds);
@@ -274,13 +259,11 @@ TEST_F(SlotsLeaseRule, WithoutARenewalItAsksAtTwoThirdsAndKillsBeforeFiveSixths)
   now = at(kKillTime);
   const SlotOrders killed = slots->woke(now);
   EXPECT_TRUE(killed.kill_everything);
-  slots->ended(now, 0, 0, "a result");
-  EXPECT_EQ(slots->all_dead(now, 0).exit_code, kFencedExitCode);
+  EXPECT_EQ(end(0, 0, "a result").exit_code, kFencedExitCode);
 }
 
 TEST_F(SlotsLeaseRule, AFencedAgentEndsEvenIfNothingDies) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   now = at(kTwoThirds);
   SlotOrders orders = slots->woke(now);
   while (!orders.exit_code) {
@@ -294,8 +277,7 @@ TEST_F(SlotsLeaseRule, AFencedAgentEndsEvenIfNothingDies) {
 }
 
 TEST_F(SlotsLeaseRule, ThatItMustFenceIsDecidedByTheLastAcknowledgedSending) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   const WorkerReport report = next_put({run(kA)});
   const SteadyTime sent = now;
   now += seconds(9);
@@ -329,42 +311,36 @@ TEST_F(SlotsLeaseRule, ALookThatTheRenewalDidNotLastForIsRepeated) {
 }
 
 TEST_F(SlotsLeaseRule, ARefusalFencesAtOnce) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   next_put({run(kA)});
   expect_fence(slots->worker_answered(now, no_lease(Kind::kFenced)), now);
 }
 
 TEST_F(SlotsLeaseRule, ACutOffThatARefusalDidNotTellFencesAtOnce) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   next_put({run(kA)});
   ASSERT_TRUE(slots->worker_answered(now, no_lease(Kind::kConflict)).get_worker);
   expect_fence(slots->worker_answered(now, worker_lease(marked(kLife), "")), now);
 }
 
 TEST_F(SlotsLeaseRule, AMissingWorkerLeaseFencesAtOnce) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   next_put({run(kA)});
   expect_fence(slots->worker_answered(now, no_lease(Kind::kGone)), now);
 }
 
 TEST_F(SlotsLeaseRule, AMissingWorkLeaseFencesAtOnce) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   expect_fence(slots->watched(now, no_work(WorkKind::kGone)), now);
 }
 
 TEST_F(SlotsLeaseRule, AWorkLeaseThatWasMadeAgainFencesAtOnce) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   expect_fence(slots->watched(now, work_lease(9, {run(kB)}, "work-2")), now);
 }
 
 TEST_F(SlotsLeaseRule, AWorkerLeaseThatWasMadeAgainFencesAtOnce) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   next_put({run(kA)});
   ASSERT_TRUE(slots->worker_answered(now, no_lease(Kind::kConflict)).get_worker);
   expect_fence(slots->worker_answered(now, worker_lease(marked(kLife), kWorker, "worker-2")), now);
@@ -377,8 +353,7 @@ TEST_F(SlotsLeaseRule, AnIdleWorkerThatWasCutOffEndsAtOnce) {
 }
 
 TEST_F(SlotsLeaseRule, ALateAnswerDoesNotUndoAFence) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   const WorkerReport report = next_put({run(kA)});
   now = at(kTwoThirds) + seconds(1);
   EXPECT_EQ(slots->deadlines(now).terminate.size(), 1U);
@@ -387,8 +362,7 @@ TEST_F(SlotsLeaseRule, ALateAnswerDoesNotUndoAFence) {
 }
 
 TEST_F(SlotsLeaseRule, AfterAPauseOfAnyLengthTheDeadlinesComeFirst) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   watch({run(kA), run(kB)});
   now = at(seconds(3600));
   const SlotOrders orders = current(kB);
@@ -399,8 +373,7 @@ TEST_F(SlotsLeaseRule, AfterAPauseOfAnyLengthTheDeadlinesComeFirst) {
 
 // Somebody has changed it, or a backup of the cluster's data was restored.
 TEST_F(SlotsLeaseRule, AWorkLeaseWhoseSeqFallsFences) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   slots->watched(now, work_lease(0, {}));
   EXPECT_EQ(slots->phase(), Slots::Phase::kServing) << "a read may overtake the watch";
   now += kTwoThirds / 2 + seconds(1);
@@ -410,8 +383,7 @@ TEST_F(SlotsLeaseRule, AWorkLeaseWhoseSeqFallsFences) {
 }
 
 TEST_F(SlotsLeaseRule, AWorkLeaseWithOtherWordsOfTheSameSeqFences) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   slots->watched(now, work_lease(seq, {run(kA)}));
   EXPECT_EQ(slots->phase(), Slots::Phase::kServing);
   slots->watched(now, work_lease(seq, {run(attempt("b"))}));

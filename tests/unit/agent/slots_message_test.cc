@@ -6,8 +6,6 @@ namespace {
 
 using JobKind = JobReading::Kind;
 
-const AttemptId kA = attempt("a"), kB = attempt("b");
-
 WorkEntry told(const AttemptId& id, std::int64_t message) { return {id, "name", false, message}; }
 
 class SlotsMessageRule : public SlotsTest {};
@@ -17,23 +15,20 @@ TEST_F(SlotsMessageRule, AChangedMessageIsReadOnceForACommandThatRuns) {
   begin({told(kA, 1)}, kA);
   EXPECT_TRUE(watch({told(kA, 1)}).messages.empty()) << "the look has read it";
   const SlotOrders orders = watch({told(kA, 2)});
-  ASSERT_EQ(orders.messages.size(), 1U);
-  EXPECT_EQ(orders.messages[0].id, kA);
+  EXPECT_EQ(only(orders.messages).id, kA);
   EXPECT_TRUE(watch({told(kA, 2)}).messages.empty()) << "in progress";
   EXPECT_TRUE(slots->message_read(now, kA, job(JobKind::kCurrent)).messages.empty());
 }
 
 TEST_F(SlotsMessageRule, AChangeDuringTheReadIsReadAgain) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   ASSERT_EQ(watch({told(kA, 1)}).messages.size(), 1U);
   EXPECT_TRUE(watch({told(kA, 2)}).messages.empty());
   EXPECT_EQ(slots->message_read(now, kA, job(JobKind::kCurrent)).messages.size(), 1U);
 }
 
 TEST_F(SlotsMessageRule, AReadWithoutAnAnswerIsRepeatedAfterAPause) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   ASSERT_EQ(watch({told(kA, 1)}).messages.size(), 1U);
   SlotOrders orders = slots->message_read(now, kA, job(JobKind::kNone));
   EXPECT_TRUE(orders.messages.empty());
@@ -45,8 +40,7 @@ TEST_F(SlotsMessageRule, AReadWithoutAnAnswerIsRepeatedAfterAPause) {
 }
 
 TEST_F(SlotsMessageRule, WhatIsToStopGetsNoMessage) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   EXPECT_TRUE(watch({{kA, "name", true, 5}}).messages.empty());
 }
 
@@ -58,15 +52,13 @@ TEST_F(SlotsMessageRule, AStartThatWasMissedIsLookedAtAgainAndIsNoEnd) {
   EXPECT_LE(orders.wake_at, now + seconds(4));
   now = orders.wake_at;
   orders = slots->woke(now);
-  ASSERT_EQ(orders.looks.size(), 1U);
-  EXPECT_EQ(orders.looks[0].id, kA);
+  EXPECT_EQ(only(orders.looks).id, kA);
   EXPECT_EQ(answer_to(next_put({run(kA)}), kA), nullptr);
   EXPECT_EQ(current(kA).starts.size(), 1U);
 }
 
 TEST_F(SlotsMessageRule, AMissedStartThatWasToStopIsStopped) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   watch({stop(kA)});
   slots->missed(now, 0);
   const SlotOrders orders = slots->all_dead(now, 0);
@@ -76,8 +68,7 @@ TEST_F(SlotsMessageRule, AMissedStartThatWasToStopIsStopped) {
 }
 
 TEST_F(SlotsMessageRule, AMissedStartOfAWorkerThatDrainsIsHandedBack) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   slots->told_to_end(now);
   const SlotOrders orders = slots->missed(now, 0);
   const WorkerReport report = put_of(orders, {run(kA)});

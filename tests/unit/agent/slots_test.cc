@@ -6,34 +6,37 @@ namespace {
 
 using JobKind = JobReading::Kind;
 
-const AttemptId kA = attempt("a"), kB = attempt("b"), kC = attempt("c");
-
-class SlotsRule : public SlotsTest {};
+class SlotsRule : public SlotsTest {
+ protected:
+  // As the Lease holds it if there was no room for the end of b.
+  static WorkerReport without_room_for_b(WorkerReport report) {
+    for (holdfast::Answer& one : report.answers) {
+      if (one.id == kB) one.kind = AnswerKind::kRunning;
+    }
+    return report;
+  }
+};
 
 TEST_F(SlotsRule, ANewEntryIsLookedAtAndThenBegins) {
   serve();
   const SlotOrders seen = watch({run(kA)});
-  ASSERT_EQ(seen.looks.size(), 1U);
-  EXPECT_EQ(seen.looks[0].id, kA);
+  EXPECT_EQ(only(seen.looks).id, kA);
   EXPECT_EQ(seen.looks[0].job_name, "name");
   EXPECT_TRUE(seen.starts.empty());
   now += milliseconds(5);
   const SlotOrders orders = current(kA);
-  ASSERT_EQ(orders.starts.size(), 1U);
-  EXPECT_EQ(orders.starts[0].id, kA);
+  EXPECT_EQ(only(orders.starts).id, kA);
   EXPECT_EQ(orders.starts[0].slot, seen.looks[0].slot);
   EXPECT_EQ(orders.starts[0].before, at(kTwoThirds));
   EXPECT_FALSE(orders.put) << "a start waits for the next renewal";
 }
 
 TEST_F(SlotsRule, AnAttemptBeginsOnce) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   EXPECT_TRUE(current(kA).starts.empty()) << "a second answer";
   const SlotOrders again = watch({run(kA)});
   EXPECT_TRUE(again.looks.empty() && again.starts.empty());
-  slots->ended(now, 0, 0, "");
-  slots->all_dead(now, 0);
+  end(0);
   EXPECT_TRUE(watch({run(kA)}).looks.empty());
 }
 
@@ -47,10 +50,8 @@ TEST_F(SlotsRule, LooksAtDifferentJobsGoSideBySide) {
 TEST_F(SlotsRule, WhatFindsNoSlotWaits) {
   serve(1);
   begin({run(kA), run(kB)}, kA);
-  slots->ended(now, 0, 0, "");
-  const SlotOrders orders = slots->all_dead(now, 0);
-  ASSERT_EQ(orders.looks.size(), 1U);
-  EXPECT_EQ(orders.looks[0].id, kB);
+  const SlotOrders orders = end(0);
+  EXPECT_EQ(only(orders.looks).id, kB);
 }
 
 TEST_F(SlotsRule, AnAttemptThatIsNotOnRecordIsHandedBack) {
@@ -67,15 +68,13 @@ TEST_F(SlotsRule, ALookWithoutAVerdictIsRepeatedAndLeavesTheSlotToOthers) {
   serve(1);
   watch({run(kA), run(kB)});
   const SlotOrders orders = slots->looked(now, kA, job(JobKind::kNone));
-  ASSERT_EQ(orders.looks.size(), 1U);
-  EXPECT_EQ(orders.looks[0].id, kB);
+  EXPECT_EQ(only(orders.looks).id, kB);
   now += milliseconds(1);
   const SlotOrders other = slots->looked(now, kB, job(JobKind::kOther));
   EXPECT_TRUE(other.looks.empty()) << "after a pause";
   now += milliseconds(1100);
   const SlotOrders later = slots->woke(now);
-  ASSERT_EQ(later.looks.size(), 1U);
-  EXPECT_EQ(later.looks[0].id, kA);
+  EXPECT_EQ(only(later.looks).id, kA);
 }
 
 TEST_F(SlotsRule, ALookThatTheApiServerPutsOffWaits) {
@@ -124,8 +123,7 @@ TEST_F(SlotsRule, AStopIsNeverTakenBack) {
 }
 
 TEST_F(SlotsRule, AStopAsksFirstAndKillsAfterTheGrace) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   const SlotOrders asked = watch({stop(kA)});
   EXPECT_EQ(asked.terminate, std::vector<int>{0});
   EXPECT_TRUE(asked.kill.empty());
@@ -141,8 +139,7 @@ TEST_F(SlotsRule, AStopAsksFirstAndKillsAfterTheGrace) {
 }
 
 TEST_F(SlotsRule, ACommandThatEndsWhenItIsAskedToHasStopped) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   watch({stop(kA)});
   EXPECT_EQ(slots->ended(now, 0, 0, "done").kill, std::vector<int>{0}) << "what it left";
   const WorkerReport report = put_of(slots->all_dead(now, 0), {stop(kA)});
@@ -151,8 +148,7 @@ TEST_F(SlotsRule, ACommandThatEndsWhenItIsAskedToHasStopped) {
 }
 
 TEST_F(SlotsRule, AnEndThatCameBeforeTheStopStaysTheAnswer) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   slots->ended(now, 0, 3, "done");
   const SlotOrders stopped = watch({stop(kA)});
   EXPECT_TRUE(stopped.terminate.empty());
@@ -163,8 +159,7 @@ TEST_F(SlotsRule, AnEndThatCameBeforeTheStopStaysTheAnswer) {
 }
 
 TEST_F(SlotsRule, AnAttemptHasEndedWhenItsLastProcessIsDead) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   const SlotOrders ended = slots->ended(now, 0, 0, "");
   EXPECT_EQ(ended.kill, std::vector<int>{0});
   EXPECT_FALSE(ended.put || ended.get_work);
@@ -179,10 +174,8 @@ TEST_F(SlotsRule, AnAttemptHasEndedWhenItsLastProcessIsDead) {
 }
 
 TEST_F(SlotsRule, AnAnswerIsKeptUntilItsEntryIsGone) {
-  serve();
-  begin({run(kA)}, kA);
-  slots->ended(now, 0, 0, "");
-  WorkerReport report = put_of(slots->all_dead(now, 0), {run(kA)});
+  run_a();
+  WorkerReport report = put_of(end(0), {run(kA)});
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(answer_to(report, kA));
     EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kEnded);
@@ -200,10 +193,8 @@ TEST_F(SlotsRule, AnEntryThatIsGoneTakesItsProcessesWithIt) {
   const SlotOrders gone = watch({run(kB)});
   EXPECT_EQ(gone.kill, std::vector<int>{0});
   EXPECT_TRUE(gone.looks.empty()) << "the slot is not free yet";
-  slots->ended(now, 0, 137, "");
-  const SlotOrders dead = slots->all_dead(now, 0);
-  ASSERT_EQ(dead.looks.size(), 1U);
-  EXPECT_EQ(dead.looks[0].id, kB);
+  const SlotOrders dead = end(0, 137);
+  EXPECT_EQ(only(dead.looks).id, kB);
   EXPECT_FALSE(answer_to(next_put({run(kB)}), kA));
 }
 
@@ -233,8 +224,7 @@ TEST_F(SlotsRule, AWorkerThatDrainsHandsBackWhatHasNotBegun) {
   EXPECT_TRUE(more.looks.empty());
   EXPECT_EQ(answer_to(*more.put, late)->kind, AnswerKind::kReturned);
   acknowledge(*more.put);
-  slots->ended(now, 0, 0, "");
-  slots->all_dead(now, 0);
+  end(0);
   EXPECT_FALSE(watch({}).exit_code);
   EXPECT_EQ(slots->phase(), Slots::Phase::kServing) << "it is the operator who deletes the pod";
 }
@@ -249,8 +239,7 @@ TEST_F(SlotsRule, AfterSigtermItHandsBackAndEndsWhenAllEntriesAreGone) {
   EXPECT_TRUE(told.terminate.empty());
   acknowledge(*told.put);
   now += seconds(2);
-  slots->ended(now, 0, 0, "");
-  const WorkerReport last = put_of(slots->all_dead(now, 0), {run(kA), run(kB)});
+  const WorkerReport last = put_of(end(0), {run(kA), run(kB)});
   EXPECT_EQ(answer_to(last, kA)->kind, AnswerKind::kEnded);
   EXPECT_FALSE(acknowledge(last).exit_code) << "an operator may still read the Lease";
   EXPECT_EQ(watch({}).exit_code, 0);
@@ -266,8 +255,7 @@ TEST_F(SlotsRule, AnIdleWorkerSaysThatItDrainsBeforeItEnds) {
 }
 
 TEST_F(SlotsRule, TheGraceOfThePodIsEnoughToStopAndToReport) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   acknowledge(*slots->told_to_end(now).put);
   now = at(seconds(18));
   acknowledge(next_put({run(kA)}));
@@ -276,10 +264,8 @@ TEST_F(SlotsRule, TheGraceOfThePodIsEnoughToStopAndToReport) {
   now = at(seconds(21));
   const SlotOrders asked = slots->woke(now);
   EXPECT_EQ(asked.terminate, std::vector<int>{0}) << "8 s before the kill";
-  now = at(seconds(29));
-  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
-  slots->ended(now, 0, 137, "");
-  const WorkerReport report = put_of(slots->all_dead(now, 0), {run(kA)});
+  EXPECT_TRUE(kills_at(seconds(29)));
+  const WorkerReport report = put_of(end(0, 137), {run(kA)});
   EXPECT_LT(now, at(seconds(30)));
   EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kStopped);
   acknowledge(report);
@@ -288,21 +274,13 @@ TEST_F(SlotsRule, TheGraceOfThePodIsEnoughToStopAndToReport) {
 }
 
 TEST_F(SlotsRule, TheRealEndOfThePodTakesThePlaceOfTheAssumedOne) {
-  serve(2, seconds(8), seconds(3600));
-  begin({run(kA)}, kA);
-  acknowledge(*slots->told_to_end(now).put);
+  run_a_until_sigterm(seconds(8), seconds(3600));
   now += seconds(1);
   EXPECT_TRUE(mark({run(kA)}, seconds(45)).terminate.empty());
   now = at(seconds(15));
   acknowledge(next_put({run(kA)}));
-  now = at(seconds(36)) - milliseconds(1);
-  EXPECT_TRUE(slots->woke(now).terminate.empty());
-  now = at(seconds(36));
-  EXPECT_EQ(slots->woke(now).terminate, std::vector<int>{0}) << "44 s less the command's 8 s";
-  now = at(seconds(44)) - milliseconds(1);
-  EXPECT_TRUE(slots->woke(now).kill.empty());
-  now = at(seconds(44));
-  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+  EXPECT_TRUE(terminates_at(seconds(36))) << "44 s less the command's 8 s";
+  EXPECT_TRUE(kills_at(seconds(44)));
 }
 
 // `kubectl drain --grace-period=5` of a pod whose template allows an hour.
@@ -312,17 +290,12 @@ TEST_F(SlotsRule, WithLessTimeThanItsGraceACommandIsAskedToEndAtOnceAndKilledBef
   EXPECT_TRUE(slots->told_to_end(now).terminate.empty());
   now += milliseconds(200);
   EXPECT_EQ(mark({run(kA)}, seconds(5)).terminate, std::vector<int>{0});
-  now = at(seconds(4)) - milliseconds(1);
-  EXPECT_TRUE(slots->woke(now).kill.empty());
-  now = at(seconds(4));
-  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+  EXPECT_TRUE(kills_at(seconds(4)));
 }
 
 // `kubectl drain`, and later `kubectl delete --grace-period=30`: the kubelet waits 30 s from then.
 TEST_F(SlotsRule, ASecondDeletionWithLessGraceLeavesTimeToEnd) {
-  serve(2, seconds(8), seconds(600));
-  begin({run(kA)}, kA);
-  acknowledge(*slots->told_to_end(now).put);
+  run_a_until_sigterm(seconds(8), seconds(600));
   now += seconds(1);
   EXPECT_TRUE(mark({run(kA)}, seconds(600)).terminate.empty());
   now = at(seconds(15));
@@ -333,22 +306,16 @@ TEST_F(SlotsRule, ASecondDeletionWithLessGraceLeavesTimeToEnd) {
   EXPECT_FALSE(told.exit_code);
   now = at(seconds(30));
   acknowledge(next_put({run(kA)}));
-  now = at(seconds(46)) - milliseconds(1);
-  EXPECT_TRUE(slots->woke(now).terminate.empty());
-  now = at(seconds(46));
-  EXPECT_EQ(slots->woke(now).terminate, std::vector<int>{0}) << "29 s less the command's 8 s";
+  EXPECT_TRUE(terminates_at(seconds(46))) << "29 s less the command's 8 s";
 }
 
 // A deletion without grace, after one with some.
 TEST_F(SlotsRule, ASecondDeletionThatLeavesNoTimeEndsThemAtOnce) {
-  serve(2, seconds(30), seconds(600));
-  begin({run(kA)}, kA);
-  acknowledge(*slots->told_to_end(now).put);
+  run_a_until_sigterm(seconds(30), seconds(600));
   mark({run(kA)}, seconds(600));
   now = at(seconds(5));
   EXPECT_EQ(mark({run(kA)}, seconds(2)).terminate, std::vector<int>{0});
-  now = at(seconds(6));
-  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+  EXPECT_TRUE(kills_at(seconds(6)));
 }
 
 TEST_F(SlotsRule, TheEndOfAPodCountsBeforeItsKubeletSendsSigterm) {
@@ -357,18 +324,12 @@ TEST_F(SlotsRule, TheEndOfAPodCountsBeforeItsKubeletSendsSigterm) {
   EXPECT_EQ(mark({run(kA)}, seconds(10)).terminate, std::vector<int>{0});
   now += seconds(6);
   slots->told_to_end(now);  // after the pod's preStop hook
-  now = at(seconds(9));
-  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+  EXPECT_TRUE(kills_at(seconds(9)));
 }
 
 TEST_F(SlotsRule, WithoutAMarkAPodEndsAfterThirtySecondsAndAMarkCorrectsThat) {
-  serve(2, seconds(600), seconds(3600));
-  begin({run(kA)}, kA);
-  acknowledge(*slots->told_to_end(now).put);
-  now = at(seconds(2)) - milliseconds(1);
-  EXPECT_TRUE(slots->woke(now).terminate.empty()) << "the mark may be on its way";
-  now = at(seconds(2));
-  EXPECT_EQ(slots->woke(now).terminate, std::vector<int>{0});
+  run_a_until_sigterm(seconds(600), seconds(3600));
+  EXPECT_TRUE(terminates_at(seconds(2))) << "the mark may be on its way";
   now = at(seconds(29)) - milliseconds(1);
   EXPECT_TRUE(slots->woke(now).kill.empty());
   mark({run(kA)}, seconds(3600));
@@ -378,15 +339,9 @@ TEST_F(SlotsRule, WithoutAMarkAPodEndsAfterThirtySecondsAndAMarkCorrectsThat) {
 }
 
 TEST_F(SlotsRule, AShortGraceLeavesAMomentForTheMark) {
-  serve(2, seconds(30), seconds(5));
-  begin({run(kA)}, kA);
-  acknowledge(*slots->told_to_end(now).put);
-  now = at(seconds(1)) - milliseconds(1);
-  EXPECT_TRUE(slots->woke(now).terminate.empty());
-  now = at(seconds(1));
-  EXPECT_EQ(slots->woke(now).terminate, std::vector<int>{0}) << "a fifth of it";
-  now = at(seconds(4));
-  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+  run_a_until_sigterm(seconds(30), seconds(5));
+  EXPECT_TRUE(terminates_at(seconds(1))) << "a fifth of it";
+  EXPECT_TRUE(kills_at(seconds(4)));
 }
 
 // A pool whose template has a grace of an hour: its own grace ends the command.
@@ -394,29 +349,24 @@ TEST_F(SlotsRule, AStoppedCommandIsKilledAfterItsOwnGraceWhateverThePodsIs) {
   serve(2, seconds(8), seconds(3600));
   begin({run(kA)}, kA);
   EXPECT_EQ(watch({stop(kA)}).terminate, std::vector<int>{0});
-  now = at(seconds(8));
-  EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
+  EXPECT_TRUE(kills_at(seconds(8)));
 }
 
 TEST_F(SlotsRule, NoPauseKeepsTheLastReportFromTheLease) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   ASSERT_TRUE(slots->told_to_end(now).put);
   now += seconds(9);
   WorkerReading throttled = no_lease(WorkerReading::Kind::kNone);
   throttled.retry_after = seconds(3600);
   slots->worker_answered(now, throttled);
-  slots->ended(now, 0, 0, "");
-  const WorkerReport last = put_of(slots->all_dead(now, 0), {run(kA)});
+  const WorkerReport last = put_of(end(0), {run(kA)});
   EXPECT_EQ(answer_to(last, kA)->kind, AnswerKind::kEnded);
   EXPECT_LE(now, at(seconds(29))) << "a second before the grace ends";
 }
 
 TEST_F(SlotsRule, WhatCannotBeKilledDrainsTheWorkerAndThenEndsIt) {
-  serve();
+  run_a_and_b();
   const std::vector<WorkEntry> entries = {run(kA), run(kB)};
-  begin(entries, kA);
-  current(kB);
   slots->ended(now, 0, 0, "");
   now += seconds(10);
   const SlotOrders stuck = slots->woke(now);
@@ -426,18 +376,15 @@ TEST_F(SlotsRule, WhatCannotBeKilledDrainsTheWorkerAndThenEndsIt) {
   EXPECT_TRUE(report.draining);
   EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kRunning) << "it has not ended";
   acknowledge(report);
-  slots->ended(now, 1, 0, "");
-  const WorkerReport last = put_of(slots->all_dead(now, 1), entries);
+  const WorkerReport last = put_of(end(1), entries);
   EXPECT_EQ(answer_to(last, kB)->kind, AnswerKind::kEnded);
   EXPECT_FALSE(acknowledge(last).exit_code);
   EXPECT_EQ(watch({run(kA)}).exit_code, kFencedExitCode);
 }
 
 TEST_F(SlotsRule, WhatDiesLateHasEnded) {
-  serve();
+  run_a_and_b();
   const std::vector<WorkEntry> entries = {run(kA), run(kB)};
-  begin(entries, kA);
-  current(kB);
   slots->ended(now, 0, 0, "");
   now += seconds(10);
   acknowledge(put_of(slots->woke(now), entries));
@@ -449,8 +396,7 @@ TEST_F(SlotsRule, WhatDiesLateHasEnded) {
 }
 
 TEST_F(SlotsRule, ProgressAndCheckpointsWaitALittle) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   acknowledge(next_put({run(kA)}));
   const SteadyTime renewed = now;
   EXPECT_EQ(slots->progressed(now, 0, "half").wake_at, renewed + seconds(6)) << "D/10";
@@ -462,13 +408,11 @@ TEST_F(SlotsRule, ProgressAndCheckpointsWaitALittle) {
   EXPECT_EQ(answer_to(report, kA)->checkpoint, "page 7");
   slots->checkpointed(now, 0, 2, "page 8");
   const SlotOrders kept = acknowledge(report);
-  ASSERT_EQ(kept.kept.size(), 1U);
-  EXPECT_EQ(kept.kept[0].number, 1) << "a later one came after the renewal was sent";
+  EXPECT_EQ(only(kept.kept).number, 1) << "a later one came after the renewal was sent";
 }
 
 TEST_F(SlotsRule, ACheckpointThatAReportLeftOutIsNotKept) {
-  serve();
-  begin({run(kA)}, kA);
+  run_a();
   slots->checkpointed(now, 0, 1, "page 7");
   WorkerReport report = next_put({run(kA)});
   report.answers[0].checkpoint.clear();
@@ -492,22 +436,14 @@ TEST_F(SlotsRule, TheMissedProgressDeadlineOfACommandIsReportedAtOnce) {
 }
 
 TEST_F(SlotsRule, AnAnswerThatDidNotFitIsSentWhenAnotherEntryLeaves) {
-  serve();
-  begin({run(kA), run(kB)}, kA);
-  current(kB);
+  run_a_and_b();
   now += milliseconds(25);
-  slots->ended(now, 0, 0, "");
-  const SlotOrders first = slots->all_dead(now, 0);
-  slots->ended(now, 1, 0, "");
-  slots->all_dead(now, 1);
+  const SlotOrders first = end(0);
+  end(1);
   now += milliseconds(25);
   const SlotOrders second = acknowledge(*first.put);
   ASSERT_TRUE(second.put);
-  WorkerReport shortened = *second.put;
-  for (holdfast::Answer& one : shortened.answers) {
-    if (one.id == kB) one.kind = AnswerKind::kRunning;
-  }
-  const SlotOrders quiet = acknowledge(shortened);
+  const SlotOrders quiet = acknowledge(without_room_for_b(*second.put));
   EXPECT_FALSE(quiet.put || quiet.get_work) << "it would not fit again";
   now += milliseconds(25);
   const SlotOrders orders = watch({run(kB)});
@@ -516,22 +452,14 @@ TEST_F(SlotsRule, AnAnswerThatDidNotFitIsSentWhenAnotherEntryLeaves) {
 }
 
 TEST_F(SlotsRule, AnAnswerThatALaterReportHadNoRoomForIsSentAgain) {
-  serve();
-  begin({run(kA), run(kB)}, kA);
-  current(kB);
+  run_a_and_b();
   now += milliseconds(25);
-  slots->ended(now, 1, 0, "");
-  const SlotOrders first = slots->all_dead(now, 1);
-  slots->ended(now, 0, 0, "");
-  slots->all_dead(now, 0);
+  const SlotOrders first = end(1);
+  end(0);
   now += milliseconds(25);
   const SlotOrders second = acknowledge(*first.put);
   ASSERT_TRUE(second.put);
-  WorkerReport shortened = *second.put;
-  for (holdfast::Answer& one : shortened.answers) {
-    if (one.id == kB) one.kind = AnswerKind::kRunning;
-  }
-  acknowledge(shortened);
+  acknowledge(without_room_for_b(*second.put));
   now += milliseconds(25);
   const SlotOrders orders = watch({run(kB)});
   ASSERT_TRUE(orders.put);

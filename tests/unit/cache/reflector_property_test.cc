@@ -223,7 +223,7 @@ class RandomRun {
 
   void refresh() {
     refreshed_at_ = server_.version();
-    carry_out(machine_->refresh());
+    carry_out(machine_->refresh(now_));
   }
   // Fresh: the store shows at least what was there at the refresh.
   void check_refreshed() {

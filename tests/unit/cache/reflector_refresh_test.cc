@@ -16,7 +16,7 @@ class RefreshTest : public MachineTest {
   // Watching at 7 again, for a short time, after a refresh; the server is at this version by now.
   void refreshed(std::uint64_t server_version) {
     watching(7, {object("a", 5)});
-    in(machine.refresh());
+    in(machine.refresh(now));
     EXPECT_TRUE(says<action::CloseWatch>()) << "it may be cut off, though it seems open";
     ASSERT_EQ(list.wanted, action::Wanted::kVersion);
     in(machine.page(list.epoch, page(server_version), now));
@@ -126,7 +126,7 @@ TEST_F(RefreshTest, WhatTheWatchDoesNotBringIsListed) {
 TEST_F(RefreshTest, AConsistentListThatBeganAfterItIsAllThatIsNeeded) {
   watching(7);
   watch_ends(connection_refused());
-  in(machine.refresh());
+  in(machine.refresh(now));
   timer_runs();
   in(machine.page(list.epoch, page(20), now));  // the look
   watch_ends(gone());
@@ -140,7 +140,7 @@ TEST_F(RefreshTest, AConsistentListThatBeganAfterItIsAllThatIsNeeded) {
 TEST_F(RefreshTest, AListThatBeganBeforeItShowsNothing) {
   watching(7);
   watch_ends(gone());
-  in(machine.refresh());
+  in(machine.refresh(now));
   in(machine.page(list.epoch, page(20), now));
   EXPECT_TRUE(says<action::Replace>());
   EXPECT_EQ(list.wanted, action::Wanted::kVersion);
@@ -190,7 +190,7 @@ TEST_F(RefreshTest, AWatchThatBreaksMeanwhileBeginsItAgain) {
 
 TEST_F(RefreshTest, AServerThatWasSetBackIsListed) {
   watching(70);
-  in(machine.refresh());
+  in(machine.refresh(now));
   in(machine.page(list.epoch, page(40), now));
   EXPECT_EQ(list.query, "limit=500");
   in(machine.page(list.epoch, page(41), now));
@@ -206,7 +206,7 @@ TEST_F(RefreshTest, WhatMustBeListedIsSpread) {
     ReflectorMachine one(config(false), other);
     const auto first = only<action::List>(one.start());
     one.page(first->epoch, page(7), now);
-    const auto look = only<action::List>(one.refresh());
+    const auto look = only<action::List>(one.refresh(now));
     const auto opened = only<action::Watch>(one.page(look->epoch, page(9), now));
     one.watch_opened(opened->epoch, now);
     const auto end = now + RefreshCheck::kShortWatch;
@@ -228,7 +228,7 @@ class StreamedRefreshTest : public MachineTest {
 TEST_F(StreamedRefreshTest, AStreamedListThatBeganBeforeItShowsNothing) {
   in(machine.start());
   in(machine.watch_opened(watch.epoch, now));
-  in(machine.refresh());
+  in(machine.refresh(now));
   events({added(object("a", 5)), bookmark(7, /*end=*/true)});
   EXPECT_TRUE(says<action::Replace>());
   EXPECT_TRUE(says<action::CloseWatch>());
@@ -242,7 +242,7 @@ TEST_F(StreamedRefreshTest, AStreamedListAfterItIsAllThatIsNeeded) {
   in(machine.start());
   in(machine.watch_opened(watch.epoch, now));
   events({bookmark(7, /*end=*/true)});
-  in(machine.refresh());
+  in(machine.refresh(now));
   in(machine.page(list.epoch, page(9), now));
   watch_ends(gone());
   in(machine.watch_opened(watch.epoch, now));

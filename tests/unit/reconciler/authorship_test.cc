@@ -32,8 +32,7 @@ TEST(Author, ThePodsUidIsRecordedWithTheFirstWriteThatIsMadeAnyway) {
 }
 
 TEST(Author, ThePodsUidAloneIsNoReasonToWrite) {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   view.job.status = after(view);
   view.job.status.begun().pod_uid.clear();
   view.job.status.begun().start_time = view.pods[0].intent = now() - seconds(90);
@@ -71,8 +70,7 @@ TEST(Author, APodThatWasAStrangerStaysOneWhateverItsOwnerAndItsMarkSayLater) {
 
 TEST(Author, APodOfTheRightNameAndTheWrongUidNeverCounts) {
   for (const bool on_record : {true, false}) {
-    JobView view = running_job();
-    view.begun().observed.own_intent = true;
+    JobView view = job_before_its_pod();
     (on_record ? view.job.status.begun().pod_uid : view.begun().observed.pod_uid) = "made-by-us";
     view.begun().observed.pod_existed = !on_record;
     add_ended_pod(view, 1, 0).uid = "forged";
@@ -85,8 +83,7 @@ TEST(Author, APodOfTheRightNameAndTheWrongUidNeverCounts) {
 }
 
 TEST(Author, AForgedPodUnderTheAttemptsNameIsStoppedAndReleased) {
-  JobView view = running_job();
-  view.begun().observed.own_intent = true;
+  JobView view = job_before_its_pod();
   add_pod(view, 1, PodPhase::kRunning).intent.reset();
   const Decision decision = settle(view);
   EXPECT_EQ(all<DeletePod>(decision).at(0).name, pod_of(1));
@@ -114,10 +111,7 @@ TEST(Author, BeforeItsUidIsKnownAPodMustBearTheMarkOfItsIntentAndTheJobAsItsOwne
 TEST(Author, APodWithTheMarkThatTheJobDoesNotOwnIsNoMatterOfTheFailurePolicy) {
   for (const PolicyAction action : {PolicyAction::kFailJob, PolicyAction::kIgnore}) {
     JobView view = running_job();
-    PolicyRule rule;
-    rule.action = action;
-    rule.exit_codes = PolicyRule::ExitCodes{"", true, {42}};
-    view.job.spec.pod_failure_policy = {rule};
+    view.job.spec.pod_failure_policy = {on_exit_code(action, {42})};
     add_ended_pod(view, 1, 42).owner_uid.clear();
     const Status status = after(view);
     EXPECT_EQ(status.history.back().reason, "OwnerRemoved");
@@ -129,8 +123,7 @@ TEST(Author, APodWithTheMarkThatTheJobDoesNotOwnIsNoMatterOfTheFailurePolicy) {
 TEST(Author, ThePodIsAskedForWithTheMarkOfItsIntent) {
   const Decision first = decide(new_job(), now());
   EXPECT_EQ(all<CreatePod>(first).at(0).intent, after(new_job()).run().start_time);
-  JobView again = running_job();
-  again.begun().observed.own_intent = true;
+  JobView again = job_before_its_pod();
   EXPECT_EQ(all<CreatePod>(decide(again, now())).at(0).intent, again.job.status.run().start_time);
 }
 

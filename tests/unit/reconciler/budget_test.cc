@@ -31,8 +31,7 @@ TEST(Budget, AFailureCostsOneFailureAndALossOneDisruption) {
 TEST(Budget, ASuccessASuspensionAndACancellationCostNothing) {
   EXPECT_EQ(after(failed_job(0)).failures, 0);
   for (const bool cancel : {false, true}) {
-    JobView view = running_job();
-    add_pod(view, 1, PodPhase::kRunning);
+    JobView view = job_with_pod();
     (cancel ? view.job.spec.cancel : view.job.spec.suspend) = true;
     EXPECT_EQ(after(view).failures + after(view).disruptions, 0);
     EXPECT_EQ(after(view).history.back().outcome,
@@ -74,8 +73,7 @@ TEST(Budget, ALimitThatAUserLowersInBackoffEndsTheJobAtOnce) {
 }
 
 TEST(Budget, ALimitThatAUserLowersWhileAnAttemptRunsCountsWhenItEnds) {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   view.job.status.failures = 3;
   view.job.spec.backoff_limit = 1;
   EXPECT_EQ(after(view).phase, Phase::kRunning);
@@ -85,8 +83,7 @@ TEST(Budget, ALimitThatAUserLowersWhileAnAttemptRunsCountsWhenItEnds) {
 }
 
 TEST(Budget, ACancelledAttemptLeadsToCancelledAlsoOnALoweredBudget) {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   view.job.status.failures = 3;
   view.job.spec.backoff_limit = 1;
   view.job.spec.cancel = true;
@@ -172,8 +169,7 @@ TEST(History, KeepsTheLastTenEndedAttemptsOldestFirst) {
 
 TEST(History, AnEntryTellsPodNodeReasonExitCodeAndTimes) {
   const Status status = after(failed_job(3));
-  ASSERT_EQ(status.history.size(), 1u);
-  const HistoryEntry& entry = status.history[0];
+  const HistoryEntry& entry = only(status.history);
   EXPECT_EQ(entry.attempt, 1);
   EXPECT_EQ(entry.pod_name, pod_of(1));
   EXPECT_EQ(entry.node_name, kNode);
@@ -192,8 +188,7 @@ TEST(History, AnEndInTheFutureOfTheApiServerIsNow) {
 
 TEST(Events, ASuccessMakesOneAsInBatchV1) {
   const auto events = written(failed_job(0)).events;
-  ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].reason, "Completed");
+  EXPECT_EQ(only(events).reason, "Completed");
   EXPECT_EQ(events[0].action, "Finish");
   EXPECT_FALSE(events[0].warning);
 }
@@ -202,8 +197,7 @@ TEST(Events, TheyHaveTheEndOfTheOutputInOneLine) {
   JobView view = failed_job();
   view.pods[0].containers[0].terminated->message = std::string(2000, 'x') + "\nno input\ngave up";
   const std::string note = written(view).events.at(0).note;
-  EXPECT_NE(note.find("container main ended with exit code 1: no input gave up"), std::string::npos)
-      << note;
+  EXPECT_THAT(note, HasSubstr("container main ended with exit code 1: no input gave up"));
 }
 
 TEST(History, ItKeepsTheLastLinesOfTheContainerThatFailed) {
@@ -248,12 +242,9 @@ TEST(Events, AFailureALossAndTheJobsEndEachMakeOne) {
 }
 
 TEST(Events, TheJobsDeadlineIsToldOnceThoughItEndsAnAttempt) {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   view.job.spec.active_deadline = seconds(100);
-  const auto events = written(view).events;
-  ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].reason, "DeadlineExceeded");
+  EXPECT_EQ(only(written(view).events).reason, "DeadlineExceeded");
 }
 
 TEST(Events, ATemplatesOwnDeadlineIsAnAttemptThatFailed) {

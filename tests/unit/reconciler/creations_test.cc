@@ -179,9 +179,8 @@ TEST(Deletions, OneWhoseDeletionFailsIsNotAndTheJobIsStalledOnceItShouldHaveEnde
   EXPECT_TRUE(has_condition(view.job.status, "Stalled", "PodDeletionFails"));
   EXPECT_EQ(view.job.status.waiting->reason, Reason::kPodDeletionFails);
   // A person's own request to delete the pod would meet the same webhook.
-  EXPECT_NE(view.job.status.waiting->next_action.find("repair or remove the webhook"),
-            std::string::npos);
-  EXPECT_NE(view.job.status.waiting->message.find("no endpoints"), std::string::npos);
+  EXPECT_THAT(view.job.status.waiting->next_action, HasSubstr("repair or remove the webhook"));
+  EXPECT_THAT(view.job.status.waiting->message, HasSubstr("no endpoints"));
   view.observed.deletions.clear();
   EXPECT_TRUE(after(view).holds("Stalled")) << "a new process has not asked yet";
   EXPECT_EQ(all<DeletePod>(decide(view, now())).size(), 1u);

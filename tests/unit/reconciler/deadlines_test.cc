@@ -7,8 +7,7 @@ namespace holdfast::reconciler::testing {
 namespace {
 
 JobView pod_running() {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   view.job.status = after(view);
   return view;
 }
@@ -29,8 +28,7 @@ void expect_end_at(const JobView& view, Time due, Outcome outcome, const std::st
   EXPECT_LE(*last.wake_after, std::chrono::milliseconds(1));
   EXPECT_TRUE(decide(view, due).confirm);
   const Status status = after(view, due);
-  ASSERT_EQ(status.history.size(), 1u);
-  EXPECT_EQ(status.history[0].outcome, outcome);
+  EXPECT_EQ(only(status.history).outcome, outcome);
   EXPECT_EQ(status.history[0].reason, reason);
 }
 
@@ -59,11 +57,10 @@ TEST(Deadlines, EachNextContainerHasTheStartDeadlineOnceNothingElseRuns) {
   view.begun().observed.still_for = seconds(600);
   EXPECT_TRUE(decide(view, now() + seconds(5000)).confirm);
   const Status status = after(view, now() + seconds(5000));
-  ASSERT_EQ(status.history.size(), 1u);
-  EXPECT_EQ(status.history[0].outcome, Outcome::kStartTimeout);
+  EXPECT_EQ(only(status.history).outcome, Outcome::kStartTimeout);
   EXPECT_EQ(status.disruptions, 1);
   const auto events = written(view, now() + seconds(5000)).events;
-  EXPECT_NE(events.at(0).note.find("main: ImagePullBackOff"), std::string::npos) << events[0].note;
+  EXPECT_THAT(events.at(0).note, HasSubstr("main: ImagePullBackOff"));
 }
 
 TEST(Deadlines, ASidecarThatRunsIsNoSignThatTheNextContainerStarts) {
@@ -348,14 +345,13 @@ TEST(KeptFromStarting, APodWithoutANodeOrWithoutAnAnswerSaysSo) {
   view.job.spec.active_deadline = seconds(100);
   view.pods[0].node_name.clear();
   view.pods[0].unschedulable = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.";
-  EXPECT_NE(after(view).condition("FailureTarget")->message.find("Insufficient nvidia.com/gpu"),
-            std::string::npos);
+  EXPECT_THAT(after(view).condition("FailureTarget")->message,
+              HasSubstr("Insufficient nvidia.com/gpu"));
   view.pods.clear();
   view.begun().observed.own_intent = true;
   view.begun().observed.refusal =
       CreationRefusal{CreationRefusal::Kind::kRefused, "exceeded quota: gpus", seconds(5)};
-  EXPECT_NE(after(view).condition("FailureTarget")->message.find("exceeded quota: gpus"),
-            std::string::npos);
+  EXPECT_THAT(after(view).condition("FailureTarget")->message, HasSubstr("exceeded quota: gpus"));
 }
 
 TEST(KeptFromStarting, OfManyRunsOneIsNamed) {

@@ -10,9 +10,7 @@ namespace {
 constexpr int kNotReady = 75;  // EX_TEMPFAIL
 
 PolicyRule defers() {
-  PolicyRule rule;
-  rule.action = PolicyAction::kDefer;
-  rule.exit_codes = PolicyRule::ExitCodes{"", true, {kNotReady}};
+  PolicyRule rule = on_exit_code(PolicyAction::kDefer, {kNotReady});
   rule.defer_for = seconds(90);
   rule.defer_limit = 3;
   return rule;
@@ -44,9 +42,8 @@ TEST(Deferral, CostsNoBudgetAndAsksAgainAfterTheRulesTime) {
   EXPECT_EQ(status.runs[0].next_attempt_time, now() + seconds(90)) << "without jitter";
   EXPECT_EQ(status.history.back().outcome, Outcome::kDeferred);
   EXPECT_EQ(status.waiting->reason, Reason::kDeferred);
-  EXPECT_NE(status.waiting->message.find("attempt 1 was deferred, 1 times in a row since 20"),
-            std::string::npos)
-      << status.waiting->message;
+  EXPECT_THAT(status.waiting->message,
+              HasSubstr("attempt 1 was deferred, 1 times in a row since 20"));
   EXPECT_EQ(status.waiting->deadline, now() + seconds(90));
   EXPECT_TRUE(written(view).events.empty()) << "a job that polls says nothing";
 }
@@ -73,9 +70,8 @@ TEST(Deferral, ThoseInARowShareAnEntryOfHistory) {
   EXPECT_EQ(status.history.back().attempt, 2) << "the last of them";
   EXPECT_EQ(status.history.back().start_time, first_start) << "since the first";
   EXPECT_EQ(status.runs[0].deferrals, 2);
-  EXPECT_NE(status.waiting->message.find("2 times in a row since " + format_time(*first_start)),
-            std::string::npos)
-      << status.waiting->message;
+  EXPECT_THAT(status.waiting->message,
+              HasSubstr("2 times in a row since " + format_time(*first_start)));
 }
 
 TEST(Deferral, ThoseOfOneWriteTakeOnePlaceAndAllAreCounted) {
@@ -148,8 +144,7 @@ TEST(Deferral, HoldsUpNoOtherRun) {
   end_pod(view, 1, kNotReady);
   const Status status = after(view);
   EXPECT_EQ(status.attempt, 4) << "two others open";
-  ASSERT_EQ(status.history.size(), 1u);
-  EXPECT_EQ(status.history[0].count, 2);
+  EXPECT_EQ(only(status.history).count, 2);
 }
 
 }  // namespace

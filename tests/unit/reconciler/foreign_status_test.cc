@@ -18,8 +18,7 @@ Status accepted(const JobView& view) {
 }
 
 JobView failing_job() {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 1);
+  JobView view = job_with_ended_pod(1);
   return view;
 }
 
@@ -99,8 +98,7 @@ TEST(ForeignStatus, TheWriteThatEndsAJobHasNoRuns) {
 
 // The codec would read another one, and each look would write it again.
 TEST(ForeignStatus, ADeadlineBeyondTheLatestTimeIsTheLatestTime) {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   view.job.spec.active_deadline = kMostSeconds;
   view.job.status.suspended = kMostSeconds;
   view.job.status = accepted(view);

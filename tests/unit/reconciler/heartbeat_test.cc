@@ -65,8 +65,7 @@ TEST(LeaseHandOver, TheFirstAttemptsPodIsGrantedANewLeaseInOneWrite) {
   const JobView view = first_attempt();
   const PodView& pod = view.pods[0];
   const auto writes = lease_writes(view);
-  ASSERT_EQ(writes.size(), 1u);
-  EXPECT_EQ(writes[0].uid, "");
+  EXPECT_EQ(only(writes).uid, "");
   EXPECT_EQ(writes[0].attempt, 1);
   EXPECT_EQ(writes[0].holder, holder_identity(pod));
   EXPECT_EQ(writes[0].granted, writes[0].holder);
@@ -76,8 +75,7 @@ TEST(LeaseHandOver, ALeaseThatIsGoneMayHaveHadAHolderSoItIsMadeForNobody) {
   JobView view = held_job();
   view.begun().lease.reset();
   const auto writes = lease_writes(view);
-  ASSERT_EQ(writes.size(), 1u);
-  EXPECT_EQ(writes[0].holder, "");
+  EXPECT_EQ(only(writes).holder, "");
   EXPECT_EQ(writes[0].attempt, 2);
   EXPECT_EQ(writes[0].granted, "unknown");
 }
@@ -91,8 +89,7 @@ TEST(LeaseHandOver, AFirstAttemptsLeaseThatWasDeletedMayHaveHadAHolderToo) {
   anothers_intent.begun().observed.own_intent = false;
   for (const JobView& view : {written_before, taken_over, anothers_intent}) {
     const auto writes = lease_writes(view);
-    ASSERT_EQ(writes.size(), 1u);
-    EXPECT_EQ(writes[0].holder, "");
+    EXPECT_EQ(only(writes).holder, "");
     EXPECT_EQ(writes[0].granted, "unknown");
   }
 }
@@ -138,8 +135,7 @@ TEST(LeaseHandOver, ItIsTakenInTheDecisionThatRecordsTheNextAttempt) {
   view.begun().observed.lease.silent_for = kDuration;
   const Decision decision = settle(view);
   const auto writes = all<WriteLease>(decision);
-  ASSERT_EQ(writes.size(), 1u);
-  EXPECT_EQ(writes[0].attempt, 3);
+  EXPECT_EQ(only(writes).attempt, 3);
   EXPECT_EQ(writes[0].holder, "");
   EXPECT_LT(place<WriteStatus>(decision), place<WriteLease>(decision));
 }
@@ -156,8 +152,7 @@ TEST(LeaseHandOver, ItIsGrantedAWholeDurationAfterItWasTaken) {
   EXPECT_EQ(after(view).waiting->reason, "LeaseHeld");
   view.begun().observed.lease.taken_for = kDuration;
   const auto writes = lease_writes(view);
-  ASSERT_EQ(writes.size(), 1u);
-  EXPECT_EQ(writes[0].holder, holder_identity(view.pods[0]));
+  EXPECT_EQ(only(writes).holder, holder_identity(view.pods[0]));
   EXPECT_EQ(writes[0].granted, writes[0].holder);
 }
 
@@ -168,8 +163,7 @@ TEST(LeaseHandOver, ItGoesOnAtOnceWhenItsLastPodIsKnownToBeStopped) {
   first_pod(unbound).node_name.clear();
   for (const JobView& view : {ended, unbound}) {
     const auto writes = lease_writes(view);
-    ASSERT_EQ(writes.size(), 1u);
-    EXPECT_EQ(writes[0].attempt, 2);
+    EXPECT_EQ(only(writes).attempt, 2);
     EXPECT_NE(writes[0].holder, "");
   }
 }
@@ -212,8 +206,7 @@ TEST(LeaseHandOver, AHolderThatNeverRenewedHasNothingToStop) {
   JobView view = lease_of_the_first();
   view.begun().lease->renewed = false;
   const auto grants = lease_writes(view);
-  ASSERT_EQ(grants.size(), 1u);
-  EXPECT_EQ(grants[0].holder, holder_identity(view.pods[0]));
+  EXPECT_EQ(only(grants).holder, holder_identity(view.pods[0]));
   EXPECT_EQ(grants[0].version, view.begun().lease->version);
 
   view.pods.clear();
@@ -439,8 +432,7 @@ TEST(Heartbeat, AWorkerThatHasNotStartedIsToldOfAsThatOfAPlainPod) {
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.history.back().outcome, Outcome::kStartTimeout);
   ASSERT_FALSE(write.events.empty());
-  EXPECT_NE(write.events[0].note.find("container worker: ImagePullBackOff"), std::string::npos)
-      << write.events[0].note;
+  EXPECT_THAT(write.events[0].note, HasSubstr("container worker: ImagePullBackOff"));
 
   JobView starting = unpulled_job();
   starting.pods[0].containers[1].waiting_reason = "PodInitializing";

@@ -20,10 +20,7 @@ TEST(JobEnd, TheLastRunThatSucceedsEndsTheJobInTheSameWrite) {
 
 JobView with_policy(PolicyAction action) {
   JobView view = job_of_runs(5, 3, 3);
-  PolicyRule rule;
-  rule.action = action;
-  rule.exit_codes = PolicyRule::ExitCodes{"", true, {42}};
-  view.job.spec.pod_failure_policy = {rule};
+  view.job.spec.pod_failure_policy = {on_exit_code(action, {42})};
   view.job.spec.backoff_limit_per_index = 1;
   view.job.spec.backoff_limit = kCountLimit;
   end_pod(view, 1, 42);

@@ -18,8 +18,7 @@ std::string kstatus(const Status& status, std::int64_t generation = 1) {
 }
 
 JobView refused_job() {
-  JobView view = running_job();
-  view.begun().observed.own_intent = true;
+  JobView view = job_before_its_pod();
   view.begun().observed.refusal =
       CreationRefusal{CreationRefusal::Kind::kRefused, "no quota", seconds(5)};
   return view;
@@ -32,8 +31,7 @@ TEST(Kstatus, AJobIsInProgressFromItsFirstStatusOn) {
 }
 
 TEST(Kstatus, ReconcilingSaysWhatTheJobWaitsFor) {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   const Status status = after(view);
   EXPECT_TRUE(has_condition(status, "Reconciling", status.waiting->reason.text()));
   EXPECT_EQ(status.condition("Reconciling")->message, status.waiting->message);
@@ -41,16 +39,14 @@ TEST(Kstatus, ReconcilingSaysWhatTheJobWaitsFor) {
 }
 
 TEST(Kstatus, ReconcilingIsNoReasonForAWrite) {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   view.job.status = after(view);
   view.job.status.conditions.clear();  // as an earlier operator left it
   EXPECT_TRUE(decide(view, now() + seconds(30)).writes.empty());
 }
 
 TEST(Kstatus, ASucceededJobIsDone) {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 0);
+  JobView view = job_with_ended_pod(0);
   const Status status = after(view);
   EXPECT_EQ(kstatus(status), "Current");
   EXPECT_FALSE(status.condition("Reconciling")->status);
@@ -79,8 +75,7 @@ TEST(Kstatus, ASuspendedJobAndACancelledOneAreDone) {
 }
 
 TEST(Kstatus, AJobThatIsCancellingIsInProgress) {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   view.job.spec.cancel = true;
   EXPECT_EQ(kstatus(after(view)), "InProgress");
 }

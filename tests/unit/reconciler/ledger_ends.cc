@@ -3,8 +3,8 @@
 // history cannot tell of all its ends.
 #include <algorithm>
 
-#include "reconciler/names.h"
 #include "reconciler/api.h"
+#include "reconciler/names.h"
 #include "reconciler/run/slot.h"
 #include "tests/unit/reconciler/ledger.h"
 #include "tests/unit/reconciler/rules.h"

@@ -86,17 +86,15 @@ TEST(ManyRuns, ManyEndsMakeOneEvent) {
   JobView view = job_of_runs(10, 4, 4);
   for (std::int64_t index = 0; index < 4; ++index) end_pod(view, index, 1);
   const auto events = written(view).events;
-  ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].reason, "AttemptsEnded");
-  EXPECT_NE(events[0].note.find("4 attempts ended (4 Failed)"), std::string::npos);
+  EXPECT_EQ(only(events).reason, "AttemptsEnded");
+  EXPECT_THAT(events[0].note, HasSubstr("4 attempts ended (4 Failed)"));
 }
 
 TEST(ManyRuns, TheEventOfAnEndNamesItsRun) {
   JobView view = job_of_runs(10, 4, 4);
   end_pod(view, 2, 1);
   const auto events = written(view).events;
-  ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].reason, "AttemptFailed");
+  EXPECT_EQ(only(events).reason, "AttemptFailed");
   EXPECT_EQ(events[0].note.rfind("run 2, attempt 3 ended", 0), 0u) << events[0].note;
 }
 
@@ -177,9 +175,7 @@ TEST(ManyRuns, SuccessesThatNoOtherRunWaitsForAreCollectedForASecond) {
   JobView view = job_of_runs(4, 4, 4);
   view.observed.since_write = std::chrono::milliseconds(300);
   end_pod(view, 1, 0);
-  const Decision waits = decide(view, now());
-  EXPECT_TRUE(all<WriteStatus>(waits).empty());
-  EXPECT_EQ(waits.wake_after, std::chrono::milliseconds(700));
+  EXPECT_EQ(rests_for(decide(view, now())), std::chrono::milliseconds(700));
   end_pod(view, 2, 1);
   EXPECT_FALSE(all<WriteStatus>(decide(view, now())).empty()) << "a failure does not wait";
 }
@@ -324,9 +320,7 @@ TEST(ManyRuns, ADeadlineThatHasPassedIsToldAnewSoonAndOtherWordsWaitTenSeconds) 
   const AnyReason reason(Reason::kPodRunning);
   view.job.status.waiting = Waiting{reason, "old words", "goes on", now() + seconds(5)};
   view.observed.since_write = seconds(2);
-  const Decision waits = settle(view);
-  EXPECT_TRUE(all<WriteStatus>(waits).empty());
-  EXPECT_EQ(waits.wake_after, seconds(5));
+  EXPECT_EQ(rests_for(settle(view)), seconds(5));
   view.job.status.waiting->deadline = now() - seconds(1);
   EXPECT_EQ(all<WriteStatus>(settle(view)).size(), 1u);
 }
@@ -450,9 +444,7 @@ TEST(ManyRuns, TheLeaseOfARunThatIsOverIsDeleted) {
   view.job.spec.heartbeat = Heartbeat{};
   view.job.status.completed.add(2);
   view.leases_over.push_back({2, {}, {}});
-  const auto deletions = all<DeleteLease>(settle(view));
-  ASSERT_EQ(deletions.size(), 1u);
-  EXPECT_EQ(deletions[0].run, 2);
+  EXPECT_EQ(only(all<DeleteLease>(settle(view))).run, 2);
 }
 
 }  // namespace

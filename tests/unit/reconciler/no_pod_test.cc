@@ -15,8 +15,7 @@ JobView refused_job(Duration retry_in, CreationRefusal::Kind kind) {
 }
 
 TEST(NoPod, TheWriterOfTheIntentCreatesItsPod) {
-  JobView view = running_job();
-  view.begun().observed.own_intent = true;
+  JobView view = job_before_its_pod();
   const Decision decision = decide(view, now());
   ASSERT_EQ(decision.writes.size(), 1u);
   EXPECT_EQ(all<CreatePod>(decision).at(0).name, pod_of(1));
@@ -32,8 +31,7 @@ TEST(NoPod, APodWaitsForItsTurnBeforeItsIntentIsWritten) {
 }
 
 TEST(NoPod, ACreationThatIsUnderWayIsNotAskedForAgain) {
-  JobView view = running_job();
-  view.begun().observed.own_intent = true;
+  JobView view = job_before_its_pod();
   create_pod_slowly(view, 1);
   EXPECT_TRUE(decide(view, now()).writes.empty());
   view.begun().observed.pod_existed = true;
@@ -88,8 +86,7 @@ TEST(NoPod, AnothersIntentIsLostAfterItsWaitAndNeverCreatedUnderItsNumber) {
 }
 
 TEST(NoPod, OnesOwnIntentIsCreatedAtOnceAndAfterALapseOnlyWhenALiveLookShowsThatItIsStillDue) {
-  JobView view = running_job();
-  view.begun().observed.own_intent = true;
+  JobView view = job_before_its_pod();
   EXPECT_EQ(all<CreatePod>(decide(view, now())).at(0).name, pod_of(1));
   view.begun().observed.took_over = true;
   EXPECT_TRUE(decide(view, now()).confirm);
@@ -114,8 +111,7 @@ TEST(NoPod, APodThatIsFoundLiveEndsNothing) {
 
 TEST(NoPod, APodThatExistedIsLostAtOnceAfterALiveLook) {
   for (const bool by_memory : {true, false}) {
-    JobView view = running_job();
-    view.begun().observed.own_intent = true;
+    JobView view = job_before_its_pod();
     view.begun().observed.pod_existed = by_memory;
     if (!by_memory) view.job.status.begun().node_name = kNode;
     const Decision first = decide(view, now());
@@ -275,8 +271,7 @@ TEST(NoPod, AnIntentCarriesTheMarkOfItsWriter) {
 }
 
 TEST(NoPod, AnotherOwnersPodOfTheSameNameIsNotAdopted) {
-  JobView view = running_job();
-  view.begun().observed.own_intent = true;
+  JobView view = job_before_its_pod();
   PodView& pod = add_pod(view, 1, PodPhase::kSucceeded);
   pod.owner_uid = "someone-else";
   EXPECT_EQ(after(view).phase, Phase::kRunning);

@@ -21,8 +21,7 @@ void tells(JobView& view, const std::string& name, std::vector<NotifyEvent> even
 }
 
 JobView succeeding() {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 0);
+  JobView view = job_with_ended_pod(0);
   tells(view, "chat");
   return view;
 }
@@ -58,16 +57,14 @@ bool has_lost(const Status& status) {
 TEST(Notifications, TheWriteThatEndsTheJobPutsTheEventIntoTheOutbox) {
   const Status status = after(succeeding());
   ASSERT_EQ(status.phase, Phase::kSucceeded);
-  ASSERT_EQ(status.outbox.size(), 1U);
-  EXPECT_EQ(status.outbox[0].number, 1);
+  EXPECT_EQ(only(status.outbox).number, 1);
   EXPECT_EQ(status.notifications, 1);
   EXPECT_EQ(status.outbox[0].event, NotifyEvent::kSucceeded);
   EXPECT_EQ(status.outbox[0].targets, std::vector<std::string>{"chat"});
 }
 
 TEST(Notifications, AFailureSaysWhy) {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 1);
+  JobView view = job_with_ended_pod(1);
   view.job.spec.backoff_limit = 0;
   tells(view, "chat");
   const Status status = after(view);
@@ -84,13 +81,11 @@ TEST(Notifications, ACancelIsTold) {
   tells(view, "chat");
   const Status status = after(view);
   ASSERT_EQ(status.phase, Phase::kCancelled);
-  ASSERT_EQ(status.outbox.size(), 1U);
-  EXPECT_EQ(status.outbox[0].event, NotifyEvent::kCancelled);
+  EXPECT_EQ(only(status.outbox).event, NotifyEvent::kCancelled);
 }
 
 TEST(Notifications, AJobWithoutTargetsHasNoOutbox) {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 0);
+  JobView view = job_with_ended_pod(0);
   const Status status = after(view);
   EXPECT_TRUE(status.outbox.empty());
   EXPECT_EQ(status.notifications, 0);
@@ -98,14 +93,12 @@ TEST(Notifications, AJobWithoutTargetsHasNoOutbox) {
 }
 
 TEST(Notifications, ATargetGetsOnlyTheEventsThatItWants) {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 0);
+  JobView view = job_with_ended_pod(0);
   tells(view, "failures", {NotifyEvent::kFailed});
   EXPECT_TRUE(after(view).outbox.empty());
   tells(view, "chat");
   const Status status = after(view);
-  ASSERT_EQ(status.outbox.size(), 1U);
-  EXPECT_EQ(status.outbox[0].targets, std::vector<std::string>{"chat"});
+  EXPECT_EQ(only(status.outbox).targets, std::vector<std::string>{"chat"});
 }
 
 TEST(Notifications, AQueueThatIsMissingIsToldOnce) {
@@ -114,16 +107,14 @@ TEST(Notifications, AQueueThatIsMissingIsToldOnce) {
   view.observed.permit = {.admitted = false, .no_queue = true, .waited = seconds(5)};
   tells(view, "chat");
   const Status status = after(view);
-  ASSERT_EQ(status.outbox.size(), 1U);
-  EXPECT_EQ(status.outbox[0].event, NotifyEvent::kStalled);
+  EXPECT_EQ(only(status.outbox).event, NotifyEvent::kStalled);
   EXPECT_EQ(status.outbox[0].reason, "QueueMissing");
   view.job.status = status;
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
 }
 
 TEST(Notifications, AStageThatEndsIsTold) {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 0);
+  JobView view = job_with_ended_pod(0);
   Stage main{kFirstStage, false, false, view.job.spec};
   Stage last{"verify", false, false, view.job.spec};
   view.job.stages = {main, last};
@@ -135,8 +126,7 @@ TEST(Notifications, AStageThatEndsIsTold) {
   tells(view, "chat");
   const Status status = after(view);
   EXPECT_EQ(status.stage, 1U);
-  ASSERT_EQ(status.outbox.size(), 1U);
-  EXPECT_EQ(status.outbox[0].event, NotifyEvent::kStageEnded);
+  EXPECT_EQ(only(status.outbox).event, NotifyEvent::kStageEnded);
   EXPECT_EQ(status.outbox[0].stage, "main");
   EXPECT_EQ(status.outbox[0].reason, "Succeeded");
 }
@@ -147,8 +137,7 @@ TEST(Notifications, WhatATargetHasTakenLeavesTheOutbox) {
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
   result(view, DeliveryView::Result::kTaken);
   const Status status = after(view);
-  ASSERT_EQ(status.outbox.size(), 1U);
-  EXPECT_EQ(status.outbox[0].targets, std::vector<std::string>{"second"});
+  EXPECT_EQ(only(status.outbox).targets, std::vector<std::string>{"second"});
   view.job.status = status;
   result(view, DeliveryView::Result::kTaken, "second");
   EXPECT_TRUE(after(view).outbox.empty());
@@ -164,9 +153,8 @@ TEST(Notifications, ATargetThatFailsIsGivenUpAfterThreeDays) {
   const WriteStatus write = written(view);
   EXPECT_TRUE(write.status.outbox.empty());
   EXPECT_TRUE(has_lost(write.status));
-  ASSERT_EQ(write.events.size(), 1U);
-  EXPECT_EQ(write.events[0].reason, "NotificationFailed");
-  EXPECT_NE(write.events[0].note.find("it answered 500"), std::string::npos);
+  EXPECT_EQ(only(write.events).reason, "NotificationFailed");
+  EXPECT_THAT(write.events[0].note, HasSubstr("it answered 500"));
 }
 
 TEST(Notifications, AnEventWhoseTurnNeverComesIsGivenUpAfterThreeDaysAndSixHours) {
@@ -189,22 +177,18 @@ TEST(Notifications, AnEventOfANewerVersionStaysUntilItsTimeIsOver) {
   view.job.status.outbox[0].unknown = "{}";
   result(view, DeliveryView::Result::kTaken, "chat", 2);
   const Status status = after(view);
-  ASSERT_EQ(status.outbox.size(), 1U);
-  EXPECT_EQ(status.outbox[0], view.job.status.outbox[0]);
+  EXPECT_EQ(only(status.outbox), view.job.status.outbox[0]);
   view.job.status.outbox[0].time -= hours(1);
   const WriteStatus write = written(view);
   EXPECT_TRUE(write.status.outbox.empty());
   EXPECT_EQ(write.dropped_for, std::vector<std::string>{"chat"});
-  ASSERT_EQ(write.events.size(), 1U);
-  EXPECT_EQ(write.events[0].note.find("Succeeded"), std::string::npos);
+  EXPECT_THAT(only(write.events).note, Not(HasSubstr("Succeeded")));
 }
 
 TEST(Notifications, AReplicaThatIsNewGivesUpNothingWithoutATry) {
   JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(100), {"chat"})});
   view.observed.live_for = minutes(4);
-  const Decision waits = settle(view);
-  EXPECT_TRUE(all<WriteStatus>(waits).empty());
-  EXPECT_EQ(waits.wake_after, Duration(minutes(6)));
+  EXPECT_EQ(rests_for(settle(view)), Duration(minutes(6)));
 }
 
 TEST(Notifications, ATargetThatRefusesIsGivenUpAtOnce) {
@@ -215,8 +199,7 @@ TEST(Notifications, ATargetThatRefusesIsGivenUpAtOnce) {
 }
 
 TEST(Notifications, AnUnknownTargetIsShownAtOnceAndGivenUpAfterTenMinutes) {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 0);
+  JobView view = job_with_ended_pod(0);
   view.job.notify = {"nobody"};
   const Status status = after(view);
   ASSERT_EQ(status.outbox.size(), 1U) << "it may be a target of a newer configuration";
@@ -249,9 +232,7 @@ TEST(Notifications, AMissingTargetIsToldOfFirstAndGivenUpTenMinutesLater) {
   view.job.status = after(view);
   ASSERT_EQ(view.job.status.outbox.size(), 1U);
   EXPECT_TRUE(has_condition(view.job.status, "NotificationFailed", "TargetUnknown"));
-  const Decision waits = settle(view);
-  EXPECT_TRUE(all<WriteStatus>(waits).empty());
-  EXPECT_EQ(waits.wake_after, Duration(minutes(10)));
+  EXPECT_EQ(rests_for(settle(view)), Duration(minutes(10)));
   EXPECT_TRUE(has_lost(after(view, now() + minutes(10))));
 }
 
@@ -272,9 +253,7 @@ TEST(Notifications, AnUnknownTargetHasItsTenMinutesAlsoAfterALoss) {
       Condition{"NotificationFailed", true, "NotDelivered", "m", now() - hours(24)});
   view.observed.notify.targets.clear();
   view.observed.live_for = minutes(1);
-  const Decision waits = settle(view);
-  EXPECT_TRUE(all<WriteStatus>(waits).empty());
-  EXPECT_EQ(waits.wake_after, Duration(minutes(9)));
+  EXPECT_EQ(rests_for(settle(view)), Duration(minutes(9)));
   view.observed.live_for = minutes(10);
   EXPECT_TRUE(after(view).outbox.empty());
   view.observed.live_for = seconds(0);
@@ -297,9 +276,8 @@ TEST(Notifications, WhatAContainerWroteIsNotTold) {
   add_ended_pod(view, 1, 1).containers[0].terminated->message = "password=hunter2";
   const Status status = after(view);
   ASSERT_EQ(status.phase, Phase::kFailed);
-  ASSERT_EQ(status.outbox.size(), 1U);
-  EXPECT_EQ(status.outbox[0].message.find("hunter2"), std::string::npos);
-  EXPECT_NE(status.history[0].message.find("hunter2"), std::string::npos) << "here it belongs";
+  EXPECT_THAT(only(status.outbox).message, Not(HasSubstr("hunter2")));
+  EXPECT_THAT(status.history[0].message, HasSubstr("hunter2")) << "here it belongs";
 }
 
 TEST(Notifications, ATargetThatTheNamespaceMayNotUseIsShown) {

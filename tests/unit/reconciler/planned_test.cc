@@ -29,7 +29,7 @@ std::string broken_by(const JobView& view, const std::function<void(Status&)>& b
 }
 
 void expect_broken(const char* rule, const JobView& view, const std::function<void(Status&)>& bug) {
-  EXPECT_NE(broken_by(view, bug).find(rule), std::string::npos) << rule;
+  EXPECT_THAT(broken_by(view, bug), HasSubstr(rule));
 }
 
 // Running its third attempt, with spent budgets.

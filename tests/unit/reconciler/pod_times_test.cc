@@ -213,9 +213,8 @@ TEST(TakenBack, WhatStaysAwayForTheStartDeadlineEnds) {
     EXPECT_EQ(decide(view, now()).wake_after, seconds(1));
     view.begun().observed.still_for = seconds(600);
     const Status status = after(view);
-    ASSERT_EQ(status.history.size(), 1u);
-    EXPECT_EQ(status.history[0].outcome, Outcome::kStartTimeout);
-    EXPECT_NE(status.history[0].message.find("had run"), std::string::npos);
+    EXPECT_EQ(only(status.history).outcome, Outcome::kStartTimeout);
+    EXPECT_THAT(status.history[0].message, HasSubstr("had run"));
   }
 }
 

@@ -28,7 +28,12 @@ struct Queue {
   QueueView view;
   Line line;
 
-  Queue() {
+  // So many of its jobs run and wait.
+  explicit Queue(int running = 0, int waiting = 0,
+                 std::optional<std::int64_t> concurrency = std::nullopt) {
+    view.spec.concurrency = concurrency;
+    add_running(running);
+    add_waiting(waiting);
     view.status.holder = view.self = kSelf;
     view.claimed = view.may_count = true;
     view.since_write = std::chrono::hours(1);
@@ -64,8 +69,7 @@ struct Queue {
 };
 
 TEST(QueueAdmission, AQueueOfWhichNotAllIsKnownAdmitsNobodyAndSaysWhy) {
-  Queue queue;
-  queue.add_waiting(2);
+  Queue queue(0, 2);
   queue.view.spec.unknown = "spec.rate.burst";
   EXPECT_TRUE(queue.step().admitted.empty());
   EXPECT_EQ(queue.reason(), "NotKnownToThisVersion");
@@ -76,10 +80,7 @@ TEST(QueueAdmission, AQueueOfWhichNotAllIsKnownAdmitsNobodyAndSaysWhy) {
 }
 
 TEST(Admission, GivesAsManyPermitsAsAreFreeInOneWrite) {
-  Queue queue;
-  queue.view.spec.concurrency = 5;
-  queue.add_running(2);
-  queue.add_waiting(10);
+  Queue queue(2, 10, 5);
   const QueueDecision decision = queue.step();
   EXPECT_EQ(decision.admitted, (std::vector<std::string>{"w100", "w101", "w102"}));
   EXPECT_EQ(queue.view.status.admitting.size(), 3u);
@@ -130,8 +131,7 @@ TEST(Admission, AQueueWithoutJobsIsClaimedOnceAndThenLeftAlone) {
 
 // A queue that was deleted and made again has forgotten what its owner knows.
 TEST(Admission, AClaimKeepsTheAdmissionsOfAnEarlierQueueOfTheName) {
-  Queue queue;
-  queue.add_waiting(2);
+  Queue queue(0, 2);
   queue.view.carried = {{"w101", 0}, {"not in the cache yet", 2}};
   queue.view.claimed = queue.view.may_count = false;
   queue.view.status = QueueStatus();
@@ -152,27 +152,20 @@ TEST(Admission, HoldAdmitsNobody) {
 }
 
 TEST(Admission, ALowerLimitStopsNothingAndAdmitsNobody) {
-  Queue queue;
-  queue.view.spec.concurrency = 2;
-  queue.add_running(4);
-  queue.add_waiting(1);
+  Queue queue(4, 1, 2);
   EXPECT_TRUE(queue.step().admitted.empty());
   EXPECT_EQ(queue.view.status.running, 4);
 }
 
 TEST(Admission, AtMostFiveHundredAreOpen) {
-  Queue queue;
-  queue.add_waiting(700);
+  Queue queue(0, 700);
   EXPECT_EQ(queue.step().admitted.size(), kAdmissionLimit);
   EXPECT_EQ(queue.reason(), "AdmissionsOpen");
   EXPECT_TRUE(queue.step().admitted.empty());
 }
 
 TEST(Admission, NumbersAloneAreWrittenAfterAPauseAndOnlyIfTheyChange) {
-  Queue queue;
-  queue.view.spec.concurrency = 1;
-  queue.add_running(1);
-  queue.add_waiting(1);
+  Queue queue(1, 1, 1);
   ASSERT_TRUE(queue.step().write);
   EXPECT_FALSE(queue.decide().write) << "nothing has changed";
   EXPECT_FALSE(queue.decide().wake_after) << "at rest nobody looks";
@@ -253,10 +246,7 @@ TEST(QueueTenure, CountsOnlyAfterItsOwnClaimAndAsNewAsIt) {
 
 // Whoever changed it looks at once.
 TEST(Admission, AChangedSpecIsAnsweredAtOnce) {
-  Queue queue;
-  queue.view.spec.concurrency = 1;
-  queue.add_running(1);
-  queue.add_waiting(1);
+  Queue queue(1, 1, 1);
   queue.step();
   EXPECT_EQ(queue.reason(), "Full");
   queue.view.spec.hold = true;
@@ -269,24 +259,17 @@ TEST(Admission, AChangedSpecIsAnsweredAtOnce) {
 
 // Each write costs the API server more than a job's.
 TEST(Admission, ManyPermitsShareAWriteAndAFewDoNotWait) {
-  Queue queue;
-  queue.view.spec.concurrency = 50;
-  queue.add_running(20);
-  queue.add_waiting(1);
+  Queue queue(20, 1, 50);
   queue.view.since_write = std::chrono::milliseconds(30);
   QueueDecision decision = queue.decide();
   EXPECT_FALSE(decision.write);
   EXPECT_EQ(decision.wake_after, Duration(std::chrono::milliseconds(70)));
   queue.view.since_write = std::chrono::milliseconds(100);
   EXPECT_EQ(queue.step().admitted.size(), 1u);
-  Queue large;
-  large.add_running(5000);
-  large.add_waiting(1);
+  Queue large(5000, 1);
   large.view.since_write = kAdmissionPause;
   EXPECT_EQ(large.step().admitted.size(), 1u) << "nobody waits for longer";
-  Queue single;
-  single.view.spec.concurrency = 1;
-  single.add_waiting(1);
+  Queue single(0, 1, 1);
   single.view.since_write = Duration::zero();
   EXPECT_EQ(single.step().admitted.size(), 1u);
 }
@@ -317,8 +300,7 @@ TEST(CouldAdmit, IsTrueOnlyIfNothingStandsInTheWay) {
 }
 
 TEST(Admission, ConditionsOfOthersDoNotStopAQueue) {
-  Queue queue;
-  queue.add_waiting(1);
+  Queue queue(0, 1);
   for (std::size_t i = 0; i < kConditionLimit; ++i) {
     queue.view.status.conditions.push_back({"Foreign" + std::to_string(i), true, "r", "", now()});
   }

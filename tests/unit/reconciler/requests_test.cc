@@ -7,8 +7,7 @@ namespace holdfast::reconciler::testing {
 namespace {
 
 TEST(Suspend, StopsThePodAtNoCostAndWaits) {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   view.job.spec.suspend = true;
   const Status status = after(view);
   EXPECT_EQ(status.phase, Phase::kSuspended);
@@ -39,8 +38,7 @@ TEST(Suspend, ResumeClearsTheConditionAndStartsTheNextAttempt) {
 }
 
 TEST(Suspend, ASuccessBeforeItWasRecordedCountsAndOneAfterItDoesNot) {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 0);
+  JobView view = job_with_ended_pod(0);
   view.job.spec.suspend = true;
   EXPECT_EQ(after(view).phase, Phase::kSucceeded);
   view.job.status = after(job_in(Phase::kSuspended));
@@ -51,8 +49,7 @@ TEST(Suspend, ASuccessBeforeItWasRecordedCountsAndOneAfterItDoesNot) {
 
 TEST(Suspend, LooksLiveFirstForAnEndThatIsNotInTheViewYet) {
   for (const bool cancel : {false, true}) {
-    JobView view = running_job();
-    add_pod(view, 1, PodPhase::kRunning);
+    JobView view = job_with_pod();
     (cancel ? view.job.spec.cancel : view.job.spec.suspend) = true;
     EXPECT_TRUE(decide(view, now()).confirm);
     view.pods.clear();
@@ -61,8 +58,7 @@ TEST(Suspend, LooksLiveFirstForAnEndThatIsNotInTheViewYet) {
 }
 
 TEST(Suspend, AFailureThatSpendsTheBudgetWinsOverIt) {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 1);
+  JobView view = job_with_ended_pod(1);
   view.job.spec.suspend = true;
   EXPECT_EQ(after(view).phase, Phase::kSuspended);
   EXPECT_EQ(after(view).failures, 1);

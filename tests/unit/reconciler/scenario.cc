@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 namespace holdfast::reconciler::testing {
 
 Time now() {
@@ -37,6 +35,24 @@ JobView running_job(std::int64_t attempt) {
   status.begun().start_time = now() - seconds(100) + Duration(4711);  // an intent's
   status.observed_generation = 1;
   status.waiting = Waiting{Reason::kPodStarting, "m", "n", now() + seconds(500)};
+  return view;
+}
+
+JobView job_with_pod() {
+  JobView view = running_job();
+  add_pod(view, 1, PodPhase::kRunning);
+  return view;
+}
+
+JobView job_with_ended_pod(int exit_code) {
+  JobView view = running_job();
+  add_ended_pod(view, 1, exit_code);
+  return view;
+}
+
+JobView job_before_its_pod() {
+  JobView view = running_job();
+  view.begun().observed.own_intent = true;
   return view;
 }
 
@@ -184,6 +200,17 @@ WriteStatus written(const JobView& view, Time at) {
 Status after(const JobView& view, Time at) {
   const auto writes = all<WriteStatus>(settle(view, at));
   return writes.empty() ? view.job.status : writes.front().status;
+}
+
+std::optional<Duration> rests_for(const Decision& decision) {
+  return all<WriteStatus>(decision).empty() ? decision.wake_after : std::nullopt;
+}
+
+PolicyRule on_exit_code(PolicyAction action, std::vector<int> codes) {
+  PolicyRule rule;
+  rule.action = action;
+  rule.exit_codes = PolicyRule::ExitCodes{"", true, std::move(codes)};
+  return rule;
 }
 
 bool has_condition(const Status& status, const std::string& type, const std::string& reason) {

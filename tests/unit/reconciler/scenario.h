@@ -1,16 +1,24 @@
 // Builds views to decide on in a line or two, and takes decisions apart.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "reconciler/job/decide.h"
 #include "reconciler/names.h"
 #include "reconciler/types.h"
+#include "tests/support/only.h"
 #include "tests/support/reasons.h"
 
 namespace holdfast::reconciler::testing {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 inline constexpr const char* kUid = "8c5d3a52-1f4e-4b7e-9a53-0d6a0b1f2c3d";
 inline constexpr const char* kJobName = "train";
@@ -24,6 +32,11 @@ JobView new_job();
 // Running `attempt` for 100 s. Its start and node are recorded (if it has a pod). The view has no
 // pod.
 JobView running_job(std::int64_t attempt = 1);
+// The same, and the first attempt's pod runs, or has ended with this code.
+JobView job_with_pod();
+JobView job_with_ended_pod(int exit_code);
+// The same without a pod, and this process has written the intent.
+JobView job_before_its_pod();
 // A job in any phase, after one attempt if the phase allows. The view has no pod.
 JobView job_in(Phase phase);
 
@@ -70,6 +83,12 @@ Decision settle(JobView view, Time at = now());
 WriteStatus written(const JobView& view, Time at = now());
 // The status after settle().
 Status after(const JobView& view, Time at = now());
+
+// For how long the job is left alone; none: without end, or its status is written.
+std::optional<Duration> rests_for(const Decision& decision);
+
+// A rule about this exit code of any container.
+PolicyRule on_exit_code(PolicyAction action, std::vector<int> codes);
 
 bool has_condition(const Status& status, const std::string& type, const std::string& reason);
 

@@ -38,7 +38,7 @@ TEST(Scheduling, APodThatCannotBeScheduledWaitsWithoutLimitAndCost) {
   EXPECT_EQ(status.waiting->message, "0/3 nodes are available: 3 Insufficient cpu.");
   EXPECT_EQ(status.waiting->since, now() - seconds(90));
   EXPECT_FALSE(status.waiting->deadline);
-  EXPECT_EQ(status.waiting->next_action.find("StartTimeout"), std::string::npos);
+  EXPECT_THAT(status.waiting->next_action, Not(HasSubstr("StartTimeout")));
 }
 
 TEST(Scheduling, AGatedPodWaitsWithoutLimitAndCost) {
@@ -85,11 +85,10 @@ TEST(Scheduling, TheScheduleDeadlineEndsTheAttemptAsAStartTimeout) {
     EXPECT_EQ(before.waiting->deadline, due);
     EXPECT_TRUE(decide(view, due).confirm) << "after a live look";
     const WriteStatus write = written(view, due);
-    ASSERT_EQ(write.status.history.size(), 1u);
-    EXPECT_EQ(write.status.history[0].outcome, Outcome::kStartTimeout);
+    EXPECT_EQ(only(write.status.history).outcome, Outcome::kStartTimeout);
     EXPECT_EQ(write.status.disruptions, 1);
     EXPECT_EQ(write.ended.at(0).orphan_class, "pod_never_started");
-    EXPECT_NE(write.events.at(0).note.find(view.pods[0].unschedulable), std::string::npos);
+    EXPECT_THAT(write.events.at(0).note, HasSubstr(view.pods[0].unschedulable));
   }
 }
 
@@ -118,8 +117,7 @@ TEST(Scheduling, TheStartDeadlineCountsFromTheMomentThatThePodWasBound) {
   EXPECT_TRUE(after(view, now() + seconds(499)).history.empty());
   EXPECT_EQ(after(view, now() + seconds(11)).waiting->deadline, now() + seconds(500));
   const Status status = after(view, now() + seconds(500));
-  ASSERT_EQ(status.history.size(), 1u);
-  EXPECT_EQ(status.history[0].outcome, Outcome::kStartTimeout);
+  EXPECT_EQ(only(status.history).outcome, Outcome::kStartTimeout);
 }
 
 TEST(Scheduling, WithAHeartbeatTheAgentHasTheStartDeadlineFromThatMomentToo) {
@@ -145,7 +143,7 @@ TEST(Scheduling, APodThatNoSchedulerKnowsIsStalledAfterTheStartDeadline) {
   EXPECT_EQ(decide(view, due - seconds(1)).wake_after, seconds(1));
   const Status status = after(view, due);
   EXPECT_EQ(status.waiting->reason, "NoScheduler");
-  EXPECT_NE(status.waiting->message.find("default-scheduler"), std::string::npos);
+  EXPECT_THAT(status.waiting->message, HasSubstr("default-scheduler"));
   EXPECT_TRUE(has_condition(status, "Stalled", "NoScheduler"));
   EXPECT_TRUE(status.history.empty()) << "it costs nothing";
   view.job.status = status;

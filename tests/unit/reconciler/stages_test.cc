@@ -1,6 +1,7 @@
 // Stages: what runs after what, what a stage's end means for the job, and what is kept of it.
 #include <gtest/gtest.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "tests/unit/reconciler/rules.h"
@@ -17,6 +18,20 @@ void list_stages(JobView& view) {
   }
   view.job.status.stages[0].phase = StagePhase::kRunning;
   view.job.status.stages[0].start_time = view.job.status.start_time;
+}
+
+// What all stages have, and the one that runs.
+template <class T>
+void set_in_all(JobView& view, T Spec::*field, std::type_identity_t<T> value) {
+  for (Stage& stage : view.job.stages) stage.spec.*field = value;
+  view.job.spec.*field = value;
+}
+
+// The first attempt's pod ends well.
+PodView& end_first_pod(JobView& view) {
+  PodView& pod = add_ended_pod(view, 1, 0);
+  view.job.status.runs[0].pod_uid = pod.uid;
+  return pod;
 }
 
 // A job with these stages after main. Its first attempt runs.
@@ -72,8 +87,7 @@ WriteStatus ends(JobView& view, int exit_code, Time at = now()) {
 }
 
 void fails_for_good(JobView& view) {
-  for (Stage& stage : view.job.stages) stage.spec.backoff_limit = 0;
-  view.job.spec.backoff_limit = 0;
+  set_in_all(view, &Spec::backoff_limit, 0);
   ends(view, 1);
 }
 
@@ -100,8 +114,7 @@ TEST(Stages, TheNextOneBeginsInTheWriteThatEndsTheLast) {
   EXPECT_EQ(status.stages[0].completion_time, now());
   EXPECT_EQ(status.stages[1].phase, StagePhase::kRunning);
   EXPECT_EQ(status.stages[1].start_time, now());
-  ASSERT_EQ(status.runs.size(), 1u);
-  EXPECT_EQ(status.runs[0].attempt, 2) << "fencing goes on";
+  EXPECT_EQ(only(status.runs).attempt, 2) << "fencing goes on";
   EXPECT_TRUE(status.completed.empty());
   EXPECT_EQ(status.history.back().stage, "main");
   EXPECT_TRUE(status.waiting->message.starts_with("stage verify: ")) << status.waiting->message;
@@ -109,13 +122,10 @@ TEST(Stages, TheNextOneBeginsInTheWriteThatEndsTheLast) {
 
 TEST(Stages, ThePodOfTheNextOneComesWithTheNextLook) {
   JobView view = staged_job({kVerify});
-  add_ended_pod(view, 1, 0);
-  view.job.status.runs[0].pod_uid = view.pods[0].uid;
+  end_first_pod(view);
   EXPECT_TRUE(all<CreatePod>(settle(view)).empty()) << "this view has main's template";
   ends(view, 0);
-  const auto created = all<CreatePod>(settle(view));
-  ASSERT_EQ(created.size(), 1u);
-  EXPECT_EQ(created[0].attempt, 2);
+  EXPECT_EQ(only(all<CreatePod>(settle(view))).attempt, 2);
 }
 
 TEST(Stages, TheJobHasSucceededWithItsLast) {
@@ -138,7 +148,7 @@ TEST(Stages, AResultIsReadyBeforeItIsRefined) {
   EXPECT_EQ(status.phase, Phase::kSucceeded);
   EXPECT_TRUE(has_condition(status, "Partial", "StageFailed"));
   EXPECT_EQ(status.stages[1].phase, StagePhase::kFailed);
-  EXPECT_NE(status.stages[1].message.find("BackoffLimitExceeded"), std::string::npos);
+  EXPECT_THAT(status.stages[1].message, HasSubstr("BackoffLimitExceeded"));
 }
 
 TEST(Stages, AFailureThatIsToleratedIsNoneOfTheJobs) {
@@ -190,8 +200,7 @@ TEST(Stages, AnAlwaysStageThatFailsChangesNoOutcome) {
 
 TEST(Stages, EachHasItsOwnBudgetAndTheJobCountsAll) {
   JobView view = staged_job({kVerify});
-  for (Stage& stage : view.job.stages) stage.spec.backoff_limit = 1;
-  view.job.spec.backoff_limit = 1;
+  set_in_all(view, &Spec::backoff_limit, 1);
   ends(view, 1);
   const auto again = [&] {
     view.pods.clear();
@@ -285,7 +294,7 @@ TEST(Stages, AToleratedStageHasADeadlineOfItsOwn) {
   const Time late = now() + seconds(51);
   go_on(view, after(view, late));
   EXPECT_EQ(view.job.status.stages[1].phase, StagePhase::kFailed);
-  EXPECT_NE(view.job.status.stages[1].message.find("stage was active longer"), std::string::npos);
+  EXPECT_THAT(view.job.status.stages[1].message, HasSubstr("stage was active longer"));
   EXPECT_EQ(view.job.status.stage, 2u);
   EXPECT_EQ(view.job.status.phase, Phase::kRunning);
 }
@@ -318,13 +327,12 @@ TEST(Stages, ATemplateThatCanNeverWorkAfterTheResultChangesNoOutcome) {
       CreationRefusal{CreationRefusal::Kind::kTemplateInvalid, "no such field", seconds(5)};
   go_on(view, after(view));
   EXPECT_EQ(view.job.status.phase, Phase::kSucceeded);
-  EXPECT_NE(view.job.status.stages[1].message.find("PodTemplateInvalid"), std::string::npos);
+  EXPECT_THAT(view.job.status.stages[1].message, HasSubstr("PodTemplateInvalid"));
 }
 
 TEST(Stages, TheResultIsWhatTheFirstContainerLeft) {
   JobView view = staged_job({kVerify});
-  PodView& pod = add_ended_pod(view, 1, 0);
-  view.job.status.runs[0].pod_uid = pod.uid;
+  PodView& pod = end_first_pod(view);
   ContainerView& side = add_container(pod, "a-sidecar", Progress::kEnded);
   side.terminated->message = "not this";
   pod.containers[0].terminated->message = "proof-42";
@@ -341,8 +349,7 @@ TEST(Stages, ASuspensionStopsTheStagesClock) {
   view.job.spec.suspend = true;
   go_on(view, after(view));
   ASSERT_EQ(view.job.status.phase, Phase::kSuspended);
-  view.job.spec.suspend = false;
-  for (Stage& stage : view.job.stages) stage.spec.suspend = false;
+  set_in_all(view, &Spec::suspend, false);
   const Status resumed = after(view, now() + seconds(40));
   EXPECT_EQ(resumed.phase, Phase::kPending);
   EXPECT_EQ(resumed.stage, 1u);
@@ -362,8 +369,7 @@ TEST(Stages, ANewOneWaitsForItsTurn) {
 
 TEST(Stages, ADeletedJobStartsNothing) {
   JobView view = staged_job({kVerify, kCleanup});
-  add_ended_pod(view, 1, 0);
-  view.job.status.runs[0].pod_uid = view.pods[0].uid;
+  end_first_pod(view);
   view.job.deleting = true;
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
   EXPECT_TRUE(all<CreatePod>(settle(view)).empty());
@@ -371,8 +377,7 @@ TEST(Stages, ADeletedJobStartsNothing) {
 
 TEST(Stages, AnEarlierStagesCheckpointIsNotTheNextOnes) {
   JobView view = staged_job({kVerify});
-  for (Stage& stage : view.job.stages) stage.spec.heartbeat = Heartbeat{};
-  view.job.spec.heartbeat = Heartbeat{};
+  set_in_all(view, &Spec::heartbeat, Heartbeat{});
   ends(view, 0);
   view.pods.clear();
   PodView& pod = add_pod(view, 2, PodPhase::kRunning);
@@ -388,8 +393,7 @@ TEST(Stages, AnEarlierStagesCheckpointIsNotTheNextOnes) {
   lease.stage = "main";
   view.begun().lease = lease;
   const auto taken = all<WriteLease>(settle(view));
-  ASSERT_EQ(taken.size(), 1u);
-  EXPECT_EQ(taken[0].checkpoint, "");
+  EXPECT_EQ(only(taken).checkpoint, "");
   EXPECT_EQ(taken[0].stage, "verify");
   view.job.status.runs[0].attempts = 2;
   EXPECT_EQ(all<WriteLease>(settle(view))[0].checkpoint, "") << "nor that of a later attempt";
@@ -413,10 +417,7 @@ TEST(Stages, TimeInWhichAPodWasGatedDoesNotEndTheJobAtAJoint) {
 
 TEST(Stages, DeferralsOfManyStagesNeverTakeMoreThanHalfOfHistory) {
   JobView view = staged_job({kVerify});
-  PolicyRule defers;
-  defers.action = PolicyAction::kDefer;
-  defers.exit_codes = PolicyRule::ExitCodes{"", true, {75}};
-  view.job.spec.pod_failure_policy = {defers};
+  view.job.spec.pod_failure_policy = {on_exit_code(PolicyAction::kDefer, {75})};
   auto& history = view.job.status.history;
   for (int number = 1; number <= 5; ++number) {
     HistoryEntry entry;
@@ -463,16 +464,14 @@ TEST(Stages, BackOffsBeginAnew) {
 
 TEST(Stages, ASuspensionBeforeAStageBeganIsNoneOfItsTime) {
   JobView view = staged_job({kVerify});
-  for (Stage& stage : view.job.stages) stage.spec.suspend = true;
-  view.job.spec.suspend = true;
+  set_in_all(view, &Spec::suspend, true);
   ends(view, 0);
   EXPECT_EQ(view.job.status.stages[1].phase, StagePhase::kPending);
   EXPECT_EQ(view.job.status.waiting->reason, Reason::kStageStarting);
   view.pods.clear();
   go_on(view, after(view));
   ASSERT_EQ(view.job.status.phase, Phase::kSuspended);
-  for (Stage& stage : view.job.stages) stage.spec.suspend = false;
-  view.job.spec.suspend = false;
+  set_in_all(view, &Spec::suspend, false);
   const Status resumed = after(view, now() + seconds(40));
   EXPECT_EQ(resumed.suspended, seconds(40));
   EXPECT_EQ(resumed.stages[1].suspended, seconds(0));

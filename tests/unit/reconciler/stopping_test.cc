@@ -17,12 +17,7 @@ JobView overdue(JobView view) {
   return view;
 }
 
-PolicyRule fail_job_on(int code) {
-  PolicyRule rule;
-  rule.action = PolicyAction::kFailJob;
-  rule.exit_codes = PolicyRule::ExitCodes{"", true, {code}};
-  return rule;
-}
+PolicyRule fail_job_on(int code) { return on_exit_code(PolicyAction::kFailJob, {code}); }
 
 SuccessRule first_index_is_enough() {
   SuccessRule rule;
@@ -97,8 +92,7 @@ TEST(LateSuccess, CountsInAnyLookUntilTheLastOpenRunIsRead) {
   end_pod(view, 2, 0);
   look_at(view, {1, 2});  // the read of run 0 failed
   const auto writes = all<WriteStatus>(decide(view, now()));
-  ASSERT_EQ(writes.size(), 1u);
-  EXPECT_FALSE(writes[0].status.condition("FailureTarget"));
+  EXPECT_FALSE(only(writes).status.condition("FailureTarget"));
   view.job.status = writes[0].status;
   end_pod(view, 0, 0);
   view.runs.clear();
@@ -162,8 +156,7 @@ TEST(Stopped, TheOneRunOfAJobAsManyDo) {
   const Status status = after(view);
   EXPECT_TRUE(has_condition(status, "FailureTarget", "DeadlineExceeded"));
   EXPECT_EQ(status.failures, 0);
-  ASSERT_EQ(status.history.size(), 1u);
-  EXPECT_EQ(status.history[0].outcome, Outcome::kCancelled);
+  EXPECT_EQ(only(status.history).outcome, Outcome::kCancelled);
   EXPECT_EQ(status.history[0].reason, Reason::kRunsStopped);
 }
 

@@ -9,6 +9,14 @@ namespace {
 
 using enum Phase;
 
+JobView suspended(JobView view) {
+  view.job.spec.suspend = true;
+  return view;
+}
+JobView cancelled(JobView view) {
+  view.job.spec.cancel = true;
+  return view;
+}
 Phase next_phase(const JobView& view) { return after(view).phase; }
 
 TEST(Edges, ANewJobStartsItsFirstAttemptInOneWriteFollowedByItsPod) {
@@ -24,16 +32,13 @@ TEST(Edges, ANewJobStartsItsFirstAttemptInOneWriteFollowedByItsPod) {
 }
 
 TEST(Edges, ANewJobThatIsSuspendedGoesToSuspended) {
-  JobView view = new_job();
-  view.job.spec.suspend = true;
+  JobView view = suspended(new_job());
   EXPECT_EQ(next_phase(view), kSuspended);
   EXPECT_TRUE(all<CreatePod>(settle(view)).empty());
 }
 
 TEST(Edges, ANewJobThatIsCancelledGoesToCancelled) {
-  JobView view = new_job();
-  view.job.spec.cancel = true;
-  EXPECT_EQ(next_phase(view), kCancelled);
+  EXPECT_EQ(next_phase(cancelled(new_job())), kCancelled);
 }
 
 TEST(Edges, ANewJobWithAPodOfItsOwnWaitsInPendingForItWhenThePolicySaysSo) {
@@ -50,14 +55,11 @@ TEST(Edges, PendingStartsTheNextAttempt) {
 }
 
 TEST(Edges, PendingSuspendedAgainGoesToSuspended) {
-  JobView view = job_in(kPending);
-  view.job.spec.suspend = true;
-  EXPECT_EQ(next_phase(view), kSuspended);
+  EXPECT_EQ(next_phase(suspended(job_in(kPending))), kSuspended);
 }
 
 TEST(Edges, PendingCancelledGoesToCancelledOrWhileAPodLivesToCancelling) {
-  JobView view = job_in(kPending);
-  view.job.spec.cancel = true;
+  JobView view = cancelled(job_in(kPending));
   EXPECT_EQ(next_phase(view), kCancelled);
   add_pod(view, 1, PodPhase::kRunning);
   EXPECT_EQ(next_phase(view), kCancelling);
@@ -73,8 +75,7 @@ TEST(Edges, PendingOverItsTimeOrBudgetGoesToFailed) {
 }
 
 TEST(Edges, RunningSucceedsWithItsPod) {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 0);
+  JobView view = job_with_ended_pod(0);
   const Status status = after(view);
   EXPECT_EQ(status.phase, kSucceeded);
   EXPECT_TRUE(has_condition(status, "Complete", "CompletionsReached"));
@@ -83,8 +84,7 @@ TEST(Edges, RunningSucceedsWithItsPod) {
 }
 
 TEST(Edges, RunningFailsIntoBackoffAndAtTheEndOfTheBudgetIntoFailed) {
-  JobView view = running_job();
-  add_ended_pod(view, 1, 1);
+  JobView view = job_with_ended_pod(1);
   EXPECT_EQ(next_phase(view), kBackoff);
   view.job.spec.backoff_limit = 0;
   EXPECT_EQ(next_phase(view), kFailed);
@@ -97,14 +97,12 @@ TEST(Edges, RunningLostGoesOnRunningWithTheNextAttemptInOneWrite) {
   EXPECT_EQ(status.phase, kRunning);
   EXPECT_EQ(status.attempt, 2);
   EXPECT_EQ(status.disruptions, 1);
-  ASSERT_EQ(status.history.size(), 1u);
-  EXPECT_EQ(status.history[0].attempt, 1);
+  EXPECT_EQ(only(status.history).attempt, 1);
   EXPECT_EQ(status.history[0].outcome, Outcome::kLost);
 }
 
 TEST(Edges, RunningSuspendedOrCancelledStopsItsPod) {
-  JobView view = running_job();
-  add_pod(view, 1, PodPhase::kRunning);
+  JobView view = job_with_pod();
   view.job.spec.suspend = true;
   EXPECT_EQ(next_phase(view), kSuspended);
   EXPECT_EQ(all<DeletePod>(settle(view)).size(), 1u);
@@ -153,8 +151,7 @@ TEST(Edges, TheNextAttemptComesAfterLaterPodsButNeverJumps) {
 }
 
 TEST(Edges, BackoffObeysSuspendAndCancelAtOnce) {
-  JobView view = job_in(kBackoff);
-  view.job.spec.suspend = true;
+  JobView view = suspended(job_in(kBackoff));
   EXPECT_EQ(next_phase(view), kSuspended);
   view.job.spec.cancel = true;
   EXPECT_EQ(next_phase(view), kCancelled);
@@ -167,25 +164,21 @@ TEST(Edges, SuspendedGoesToPendingWhenResumed) {
 }
 
 TEST(Edges, SuspendedCancelledGoesToCancelledOrWhileAPodLivesToCancelling) {
-  JobView view = job_in(kSuspended);
-  view.job.spec.suspend = true;
-  view.job.spec.cancel = true;
+  JobView view = cancelled(suspended(job_in(kSuspended)));
   EXPECT_EQ(next_phase(view), kCancelled);
   add_pod(view, 1, PodPhase::kRunning);
   EXPECT_EQ(next_phase(view), kCancelling);
 }
 
 TEST(Edges, SuspendedWithALoweredBudgetGoesToFailed) {
-  JobView view = job_in(kSuspended);
-  view.job.spec.suspend = true;
+  JobView view = suspended(job_in(kSuspended));
   view.job.status.failures = 2;
   view.job.spec.backoff_limit = 1;
   EXPECT_EQ(next_phase(view), kFailed);
 }
 
 TEST(Edges, CancellingGoesToCancelledWhenNoPodLives) {
-  JobView view = job_in(kCancelling);
-  view.job.spec.cancel = true;
+  JobView view = cancelled(job_in(kCancelling));
   EXPECT_EQ(next_phase(view), kCancelled);
   add_pod(view, 1, PodPhase::kRunning);
   EXPECT_EQ(next_phase(view), kCancelling);

@@ -19,12 +19,11 @@ TEST(Version, AJobWithAnUnknownFieldGetsNoAttemptAndSaysWhy) {
   EXPECT_EQ(write.status.phase, Phase::kPending);
   EXPECT_EQ(write.status.attempt, 0);
   EXPECT_EQ(write.status.waiting->reason, Reason::kNotKnownToThisVersion);
-  EXPECT_NE(write.status.waiting->message.find("spec.gang"), std::string::npos);
+  EXPECT_THAT(write.status.waiting->message, HasSubstr("spec.gang"));
   EXPECT_TRUE(has_condition(write.status, "Stalled", kReason));
-  ASSERT_EQ(write.events.size(), 1u);
-  EXPECT_TRUE(write.events[0].warning);
+  EXPECT_TRUE(only(write.events).warning);
   EXPECT_EQ(write.events[0].reason, kReason);
-  EXPECT_NE(write.events[0].note.find("spec.gang"), std::string::npos);
+  EXPECT_THAT(write.events[0].note, HasSubstr("spec.gang"));
   view.job.status = write.status;
   EXPECT_TRUE(settle(view).writes.empty()) << "it says so once";
 }
@@ -185,7 +184,7 @@ TEST(Version, APoolOfANewerVersionTakesNoAttempt) {
   view.observed.pool.wait = {std::chrono::hours(1), std::chrono::hours(1)};
   const Status status = after(view);
   EXPECT_EQ(status.waiting->reason, Reason::kNotKnownToThisVersion);
-  EXPECT_NE(status.waiting->message.find("spec.gpus"), std::string::npos);
+  EXPECT_THAT(status.waiting->message, HasSubstr("spec.gpus"));
   EXPECT_TRUE(has_condition(status, "Stalled", kReason));
   view.job.status = status;
   view.observed.pool.unknown.clear();

@@ -222,9 +222,8 @@ TEST(Waiting, AContainerInTroubleBesideOneThatRunsIsTold) {
   side.waiting_message = "Back-off pulling image \"side:9\"";
   const Status status = after(view, now() + seconds(3));
   EXPECT_EQ(status.waiting->reason, "ImagePullBackOff");
-  EXPECT_NE(status.waiting->message.find("container side: Back-off pulling image \"side:9\""),
-            std::string::npos)
-      << status.waiting->message;
+  EXPECT_THAT(status.waiting->message,
+              HasSubstr("container side: Back-off pulling image \"side:9\""));
   EXPECT_FALSE(status.waiting->deadline) << "no limit counts while a container runs";
   view.job.status = status;
   EXPECT_TRUE(decide(view, now() + seconds(9)).writes.empty());

@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
+
+#include "tests/support/only.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -41,8 +42,7 @@ TEST_F(NextWork, AnIntentGetsItsEntryOnce) {
   const auto next = step();
   ASSERT_TRUE(next);
   EXPECT_EQ(next->seq, 8);
-  ASSERT_EQ(next->entries.size(), 1u);
-  EXPECT_EQ(next->entries[0].id, id(1));
+  EXPECT_EQ(only(next->entries).id, id(1));
   EXPECT_EQ(next->entries[0].job_name, "film");
   EXPECT_FALSE(next->entries[0].stop);
   work = *next;
@@ -96,8 +96,7 @@ TEST_F(NextWork, AnAttemptThatIsOverStopsBeforeItsEntryLeaves) {
     report = reports(1, kind);
     const auto next = step();
     ASSERT_TRUE(next);
-    ASSERT_EQ(next->entries.size(), 1u);
-    EXPECT_EQ(next->entries[0].id, id(2));
+    EXPECT_EQ(only(next->entries).id, id(2));
   }
 }
 

@@ -78,8 +78,7 @@ TEST(Workers, AnAttemptGetsTheOfferedSlotAndNoPod) {
   EXPECT_TRUE(writes_only_status(decision));
   const Status status = all<WriteStatus>(decision).at(0).status;
   EXPECT_EQ(status.phase, Phase::kRunning);
-  ASSERT_EQ(status.runs.size(), 1U);
-  EXPECT_EQ(status.runs[0].worker_name, "worker-1");
+  EXPECT_EQ(only(status.runs).worker_name, "worker-1");
   EXPECT_EQ(status.runs[0].worker_uid, "lease-1");
   EXPECT_EQ(status.runs[0].worker_lease_duration, seconds(30));
   EXPECT_EQ(status.waiting->reason, Reason::kWorkerStarting);
@@ -139,8 +138,7 @@ TEST(Workers, ThePermitOfAQueueComesBeforeTheSlot) {
 TEST(Workers, AnEndWithZeroIsSuccess) {
   const WriteStatus end = written(at_worker(slot(AtPlace::kEnded)));
   EXPECT_EQ(end.status.phase, Phase::kSucceeded);
-  ASSERT_EQ(end.status.history.size(), 1U);
-  EXPECT_EQ(end.status.history[0].worker_name, "worker-1") << "where its log is";
+  EXPECT_EQ(only(end.status.history).worker_name, "worker-1") << "where its log is";
   EXPECT_EQ(end.status.history[0].exit_code, 0);
 }
 
@@ -155,10 +153,7 @@ TEST(Workers, AnotherEndIsAFailureAndCountsSo) {
 
 TEST(Workers, ExitCodesMeetTheFailurePolicy) {
   JobView view = at_worker(slot(AtPlace::kEnded, 42));
-  PolicyRule rule;
-  rule.action = PolicyAction::kFailJob;
-  rule.exit_codes = ExitCodesMatch{"", true, {42}};
-  view.job.spec.pod_failure_policy.push_back(rule);
+  view.job.spec.pod_failure_policy = {on_exit_code(PolicyAction::kFailJob, {42})};
   const Status status = after(view);
   EXPECT_EQ(status.phase, Phase::kFailed);
   EXPECT_TRUE(has_condition(status, "Failed", "PodFailurePolicy"));
@@ -199,10 +194,7 @@ TEST(Workers, AnAttemptThatAloneRanItsWorkerOutOfMemoryHasFailed) {
   EXPECT_EQ(status.failures, 1);
   EXPECT_EQ(status.disruptions, 0);
   EXPECT_FALSE(status.runs[0].alone);
-  PolicyRule rule;
-  rule.action = PolicyAction::kFailJob;
-  rule.exit_codes = ExitCodesMatch{"", true, {137}};
-  view.job.spec.pod_failure_policy.push_back(rule);
+  view.job.spec.pod_failure_policy = {on_exit_code(PolicyAction::kFailJob, {137})};
   EXPECT_TRUE(has_condition(after(view), "Failed", "PodFailurePolicy")) << "as in a pod of its own";
 }
 
@@ -527,8 +519,7 @@ TEST(Workers, ARunBeyondFewerCompletionsKeepsItsPlaceUntilItIsEmpty) {
   show(view, {left, left});
   view.job.status = after(view);
   EXPECT_EQ(view.job.status.phase, Phase::kPending);
-  ASSERT_EQ(view.job.status.runs.size(), 1u);
-  EXPECT_EQ(view.job.status.runs[0].index, 0);
+  EXPECT_EQ(only(view.job.status.runs).index, 0);
   show(view, {left});
   EXPECT_EQ(after(view).phase, Phase::kRunning);
 }

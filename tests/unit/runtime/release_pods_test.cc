@@ -1,5 +1,5 @@
-#include "core/json.h"
 #include "operator/runtime/release_pods.h"
+#include "core/json.h"
 
 #include <gmock/gmock.h>
 
