@@ -35,6 +35,15 @@ std::string why_not_started(const PoolState& state, const StartFailures& failure
                        : "";
 }
 
+// What was said of the last failure. The pool's message may be about a field that is not known.
+std::string last_words(const PoolStatus& status) {
+  for (const Condition& condition : status.conditions) {
+    if (condition.reason == kCannotStart) return clean_text(condition.message, kMessageLimit);
+    if (condition.reason == to_string(Reason::kNotKnownToThisVersion)) return "";
+  }
+  return clean_text(status.message, kMessageLimit);
+}
+
 // What the workers without a node wait for; empty: all have one.
 std::string why_no_node(const PoolSeen& seen) {
   std::vector<const PoolWorker*> waiting;
@@ -138,7 +147,7 @@ PoolStatus next_status(const PoolState& state, const PoolSeen& seen, const Start
   // Between two tries no pod may be there. Then the last words stay.
   const bool fails = status.starts.failed > 0;
   std::string why = fails ? why_not_started(state, failures) : "";
-  if (fails && why.empty()) why = clean_text(state.status.message, kMessageLimit);
+  if (fails && why.empty()) why = last_words(state.status);
   count(state, seen, status);
   const std::int64_t live = status.workers.busy + status.workers.idle;
   const bool available = live >= state.spec.min_workers;

@@ -134,6 +134,18 @@ TEST_F(PoolSize, OfASpecThatIsNotKnownOnlyWhatIsOverChanges) {
   EXPECT_THAT(plan().remove, ElementsAre("a"));
 }
 
+TEST_F(PoolSize, WhatWasSaidOfAFailureOutlastsAFieldThatIsNotKnown) {
+  state.workers.clear();
+  state.status.starts = {2, state.now + seconds(5)};
+  state.status.message = "no such image";
+  state.spec.unknown = "spec.gpus";
+  state.status = plan().status;
+  EXPECT_EQ(condition(plan(), "Available").message, "no such image");
+  EXPECT_EQ(plan().status, state.status) << "only time brings something new";
+  state.spec.unknown.clear();
+  EXPECT_EQ(plan().status.message, "no such image");
+}
+
 TEST_F(PoolSize, GrowsByWhatWaits) {
   state.spec.slots = 4;
   add("a", 4);
