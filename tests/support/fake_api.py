@@ -91,13 +91,16 @@ class FakeApi:
         query = dict(urllib.parse.parse_qsl(url.query))
         length = int(request.headers.get("Content-Length", 0))
         body = json.loads(request.rfile.read(length)) if length else None
-        self.seen.append((request.command, request.path, request.headers.get("Authorization")))
+        # A watch belongs to the round in which a test could first see it: refuse() ends that one too.
+        with self._changed:
+            began_in = self._rounds
+            self.seen.append((request.command, request.path, request.headers.get("Authorization")))
         if self.refusal:
             return self._refused(request, self.refusal)
         if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             return self._refused(request, 401)
         if query.get("watch"):
-            return self._watch(request, url.path, query)
+            return self._watch(request, url.path, query, began_in)
         if request.command == "POST":
             path = f"{url.path}/{body['metadata']['name']}"
             body["metadata"].update(uid=f"uid-{body['metadata']['name']}", namespace="default")
@@ -129,7 +132,7 @@ class FakeApi:
         request.end_headers()
         request.wfile.write(text)
 
-    def _watch(self, request, path, query):
+    def _watch(self, request, path, query, began_in):
         """Changes until end_watches()."""
         request.send_response(200)
         request.send_header("Content-Type", "application/json")
@@ -144,14 +147,14 @@ class FakeApi:
             return [item for name, item in self.objects.items() if name.startswith(path + "/")]
 
         with self._changed:
-            told, mine = int(query.get("resourceVersion") or self._version), self._rounds
+            told = int(query.get("resourceVersion") or self._version)
             if "sendInitialEvents" in query:
                 told = self._version
                 for item in of_path():
                     tell("ADDED", item)
                 tell("BOOKMARK", {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob", "metadata": {
                     "resourceVersion": str(told), "annotations": {"k8s.io/initial-events-end": "true"}}})
-            while mine == self._rounds:
+            while began_in == self._rounds:
                 for item in of_path():
                     if int(item["metadata"]["resourceVersion"]) > told:
                         tell("MODIFIED", item)
