@@ -13,12 +13,6 @@ using kube::namespace_of;
 // Writes of workers and pools in flight, for one namespace.
 constexpr int kPoolWorkers = 32;
 
-controller::ReconcilePool::Config pool_config() {
-  controller::ReconcilePool::Config config;
-  config.workers = kPoolWorkers;
-  return config;
-}
-
 const char* metric_state(const Pool& pool, const Worker& worker) {
   switch (worker.state()) {
     case reconciler::WorkerState::kStarting:
@@ -40,7 +34,7 @@ PoolController::PoolController(Dependencies given, Config config)
     : deps_{given.loop,   given.client, given.log, given.telemetry, given.events, given.membership,
             given.caches, reaches_,     known_,    looks_,          times_},
       times_(config.namespaces),
-      work_({given.loop, given.log}, pool_config(),
+      work_({given.loop, given.log}, {.workers = kPoolWorkers, .queue = {}},
             [this](std::string key) { return reconcile(std::move(key)); }),
       looks_({given.loop, given.membership, given.caches.pools, known_, work_.queue(),
               std::move(given.look_at)}),
