@@ -9,7 +9,7 @@
 
 #include "client/cache/store_update.h"
 #include "client/kube/packed.h"
-#include "operator/jobs/job_controller.h"
+#include "operator/jobs/pod_index.h"
 #include "reconciler/names.h"
 #include "tests/support/json_document.h"
 
