@@ -137,7 +137,7 @@ void PoolBook::erase_worker(const std::string& uid) {
 
 void PoolBook::keep_free() {
   slots_.keep_free(lines_.alone.wanted());
-  assert(is_sound());
+  assert(jobs_.size() + slots_.all().size() > SlotLine::kCheckedJobs || (check(), true));
 }
 
 // While no other run waits, each empty worker may be taken, not only those that are kept.
@@ -295,11 +295,6 @@ void PoolBook::check() const {
   }
   invariant(held <= named, "no place or promise is without its job");
   slots_.check();
-}
-
-bool PoolBook::is_sound() const {
-  if (jobs_.size() + slots_.all().size() <= SlotLine::kCheckedJobs) check();
-  return true;
 }
 
 Duration PoolBook::lag(SteadyTime now) const {

@@ -92,7 +92,6 @@ class PoolBook {
   std::int64_t wants(const codecs::CachedJob& job) const;
   // After each change.
   void keep_free();
-  bool is_sound() const;
   void watch_lag(SteadyTime now);
 
   std::unordered_map<std::string, Job> jobs_;  // with places or promises, by UID
