@@ -1,5 +1,5 @@
 // Jobs and pods at rest cost few bytes in the caches, and nobody decides otherwise because of it.
-#include "operator/codecs/rest.h"
+#include "operator/codecs/at_rest.h"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
