@@ -11,6 +11,7 @@
 #include "client/kube/packed.h"
 #include "operator/jobs/pod_index.h"
 #include "reconciler/names.h"
+#include "reconciler/shards.h"
 #include "tests/support/json_document.h"
 
 namespace {
