@@ -1,5 +1,5 @@
-// Packs and unpacks what the cache keeps of an object at rest (operator/codecs/rest.h): the members
-// whose rule says at_rest. Pure.
+// Packs and unpacks what the cache keeps of an object at rest (operator/codecs/at_rest.h): the
+// members whose rule says at_rest. Pure.
 //
 //   Pack out; AtRest(out).all_of(status);     Unpack in(bytes); AtRest(in).all_of(status);
 #pragma once

@@ -39,7 +39,7 @@ struct Rule {
   // Written even if it says nothing. Else these are left out: an empty text or list, false, and a
   // number that is neither above `least` nor above 0.
   bool required = false;
-  // The cache keeps it of a finished job (operator/codecs/rest.h).
+  // The cache keeps it of a finished job (operator/codecs/at_rest.h).
   bool at_rest = false;
   // A time has its fraction of a second. Else it is in whole seconds, as metav1.Time has them.
   bool fraction = false;

@@ -12,10 +12,7 @@ void RefreshCheck::ask() {
   list_counts_ = false;
 }
 
-void RefreshCheck::end() {
-  state_ = State::kNone;
-  metadata_.reset();
-}
+void RefreshCheck::end() { step_ = std::monostate(); }
 
 void RefreshCheck::settle() {
   is_due_ = false;
@@ -45,29 +42,33 @@ bool RefreshCheck::watch_begins(std::uint64_t version) {
 void RefreshCheck::watch_opened(std::uint64_t version, bool is_short, Actions& actions) {
   if (!is_due_) return;
   if (version >= must_pass_) return settle();
-  if (is_short) return arm(State::kPassing, kShortWatch + kShortWatchGrace, actions);
+  if (is_short) return wait_to_pass(kShortWatch + kShortWatchGrace, actions);
   const auto spread = static_cast<std::uint64_t>((kPassAtMost - kPassAtLeast).count());
-  arm(State::kPassing, kPassAtLeast + Duration(random_.below(spread)), actions);
+  wait_to_pass(kPassAtLeast + Duration(random_.below(spread)), actions);
 }
 
 void RefreshCheck::passed(std::uint64_t version) {
-  if (state_ == State::kPassing && version >= must_pass_) settle();
+  if (std::holds_alternative<Passing>(step_) && version >= must_pass_) settle();
 }
 
-void RefreshCheck::arm(State state, Duration delay, Actions& actions) {
-  state_ = state;
+void RefreshCheck::wait_to_pass(Duration delay, Actions& actions) {
+  step_ = Passing();
+  arm(delay, actions);
+}
+
+void RefreshCheck::arm(Duration delay, Actions& actions) {
   epoch_ = ++epochs_;
   actions.emplace_back(action::ArmTimer{epoch_, delay});
 }
 
 bool RefreshCheck::timer(bool watch_is_short, Actions& actions) {
-  if (state_ == State::kComparing) {
-    actions.emplace_back(action::Compare{epoch_, metadata_});
+  if (const auto* const comparing = std::get_if<Comparing>(&step_)) {
+    actions.emplace_back(action::Compare{epoch_, comparing->metadata});
     return false;
   }
   if (watch_is_short) return true;
-  if (state_ == State::kPassing) {
-    state_ = State::kListing;
+  if (std::holds_alternative<Passing>(step_)) {
+    step_ = Listing();
     actions.emplace_back(action::List{epoch_, list_query(Freshness::kConsistent, 0, "", 0),
                                       action::Wanted::kMetadata});
   }
@@ -75,18 +76,17 @@ bool RefreshCheck::timer(bool watch_is_short, Actions& actions) {
 }
 
 void RefreshCheck::listed(kube::ListPage&& metadata, SteadyTime now, Actions& actions) {
-  state_ = State::kComparing;
-  comparing_since_ = now;
-  metadata_ = std::make_shared<const kube::ListPage>(std::move(metadata));
-  actions.emplace_back(action::Compare{epoch_, metadata_});
+  Comparing comparing{std::make_shared<const kube::ListPage>(std::move(metadata)), now};
+  actions.emplace_back(action::Compare{epoch_, comparing.metadata});
+  step_ = std::move(comparing);
 }
 
 bool RefreshCheck::compared(std::size_t behind, SteadyTime now, Actions& actions) {
-  if (behind > 0 && now - comparing_since_ >= kCatchUp) return true;
+  if (behind > 0 && now - std::get<Comparing>(step_).since >= kCatchUp) return true;
   if (behind == 0) {
     settle();
   } else {
-    arm(State::kComparing, kComparePeriod, actions);
+    arm(kComparePeriod, actions);
   }
   return false;
 }
@@ -95,7 +95,7 @@ bool RefreshCheck::failed(const Error& error, SteadyTime now, Actions& actions) 
   if (is_incomplete(error)) return true;
   trouble_.note(error);
   const Duration delay = std::max(trouble_.next_wait(error, now), asked_by(error));
-  arm(State::kPassing, delay, actions);
+  wait_to_pass(delay, actions);
   actions.emplace_back(action::Note{
       LogLevel::kWarn, "list failed", {{"error", error.message}, {"code", to_string(error.code)}}});
   return false;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <variant>
 
 #include "client/cache/reflector_actions.h"
 #include "client/cache/reflector_trouble.h"
@@ -59,9 +60,13 @@ class RefreshCheck {
   void passed(std::uint64_t version);
 
   // Inputs with this epoch are the check's.
-  bool owns(Epoch epoch) const { return state_ != State::kNone && epoch == epoch_; }
-  bool lists(Epoch epoch) const { return state_ == State::kListing && epoch == epoch_; }
-  bool compares(Epoch epoch) const { return state_ == State::kComparing && epoch == epoch_; }
+  bool owns(Epoch epoch) const { return step_.index() != 0 && epoch == epoch_; }
+  bool lists(Epoch epoch) const {
+    return std::holds_alternative<Listing>(step_) && epoch == epoch_;
+  }
+  bool compares(Epoch epoch) const {
+    return std::holds_alternative<Comparing>(step_) && epoch == epoch_;
+  }
   // True: the short watch has not ended in time.
   bool timer(bool watch_is_short, Actions& actions);
   void listed(kube::ListPage&& metadata, SteadyTime now, Actions& actions);
@@ -71,9 +76,15 @@ class RefreshCheck {
   bool compared(std::size_t behind, SteadyTime now, Actions& actions);
 
  private:
-  enum class State { kNone, kPassing, kListing, kComparing };
+  struct Passing {};
+  struct Listing {};
+  struct Comparing {
+    std::shared_ptr<const kube::ListPage> metadata;
+    SteadyTime since;
+  };
 
-  void arm(State state, Duration delay, Actions& actions);
+  void arm(Duration delay, Actions& actions);
+  void wait_to_pass(Duration delay, Actions& actions);
   void settle();
 
   Random& random_;
@@ -85,10 +96,8 @@ class RefreshCheck {
   std::uint64_t must_pass_ = 0;  // the server's version after the refresh
   bool short_watch_due_ = false;
 
-  State state_ = State::kNone;
+  std::variant<std::monostate, Passing, Listing, Comparing> step_;
   Epoch epoch_ = 0;
-  SteadyTime comparing_since_{};
-  std::shared_ptr<const kube::ListPage> metadata_;
 };
 
 }  // namespace holdfast::cache

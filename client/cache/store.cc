@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/kube/packed.h"
+#include "core/invariant.h"
 
 namespace holdfast::cache {
 namespace {
@@ -70,7 +71,8 @@ void Store::for_each_stored(const std::function<void(const ObjectPtr&)>& visit) 
 ObjectPtr Store::put(ObjectPtr object) {
   ObjectPtr before = erase(object->key());
   index_add(object);
-  objects_.insert(std::move(object));
+  const bool is_new = objects_.insert(std::move(object)).second;
+  invariant(is_new, "a cache has one object of each key");
   return before;
 }
 
@@ -100,6 +102,7 @@ void Store::index_remove(const ObjectPtr& object) {
     for (const std::string& value : index.function(*whole)) {
       index.entries.erase({hash_of(value), object});
     }
+    invariant(!objects_.empty() || index.entries.empty(), "an empty cache has empty indexes");
   }
 }
 

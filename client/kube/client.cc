@@ -192,6 +192,12 @@ Task<Result<Response>> Client::State::call(http::Request request, Limits limits)
   }
 }
 
+Task<Result<JsonDocument>> Client::State::json_call(const char* method, std::string path,
+                                                    std::string body, const CallOptions& options) {
+  return json_call(make_request(deps, method, std::move(path), std::move(body), options),
+                   limits(options));
+}
+
 Task<Result<JsonDocument>> Client::State::json_call(http::Request request, Limits limits) {
   request.decode = [](std::string&& body) -> std::any {
     if (body.empty()) return Result<JsonDocument>(JsonDocument());
@@ -227,8 +233,7 @@ Client::Client(Dependencies dependencies)
 Client::~Client() = default;
 
 Task<Result<JsonDocument>> Client::get(std::string path, const CallOptions& options) {
-  return state_->json_call(make_request(state_->deps, "GET", std::move(path), "", options),
-                           State::limits(options));
+  return state_->json_call("GET", std::move(path), "", options);
 }
 Task<Result<std::string>> Client::get_text(std::string path, const CallOptions& options) {
   http::Request request = make_request(state_->deps, "GET", std::move(path), "", options);
@@ -237,27 +242,19 @@ Task<Result<std::string>> Client::get_text(std::string path, const CallOptions& 
 }
 Task<Result<JsonDocument>> Client::post(std::string path, std::string body,
                                         const CallOptions& options) {
-  return state_->json_call(
-      make_request(state_->deps, "POST", std::move(path), std::move(body), options),
-      State::limits(options));
+  return state_->json_call("POST", std::move(path), std::move(body), options);
 }
 Task<Result<JsonDocument>> Client::put(std::string path, std::string body,
                                        const CallOptions& options) {
-  return state_->json_call(
-      make_request(state_->deps, "PUT", std::move(path), std::move(body), options),
-      State::limits(options));
+  return state_->json_call("PUT", std::move(path), std::move(body), options);
 }
 Task<Result<JsonDocument>> Client::patch(std::string path, std::string body,
                                          const CallOptions& options) {
-  return state_->json_call(
-      make_request(state_->deps, "PATCH", std::move(path), std::move(body), options),
-      State::limits(options));
+  return state_->json_call("PATCH", std::move(path), std::move(body), options);
 }
 Task<Result<JsonDocument>> Client::del(std::string path, std::string body,
                                        const CallOptions& options) {
-  return state_->json_call(
-      make_request(state_->deps, "DELETE", std::move(path), std::move(body), options),
-      State::limits(options));
+  return state_->json_call("DELETE", std::move(path), std::move(body), options);
 }
 
 Task<Result<ListPage>> Client::list(const Kind& kind, const std::string& namespace_,

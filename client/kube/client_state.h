@@ -38,6 +38,8 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
   using Done = std::function<void(bool completed)>;
 
   Task<Result<http::Response>> call(http::Request request, Limits limits);
+  Task<Result<JsonDocument>> json_call(const char* method, std::string path, std::string body,
+                                       const CallOptions& options);
   Task<Result<JsonDocument>> json_call(http::Request request, Limits limits);
   Task<Result<std::string>> text_call(http::Request request, Limits limits);
   Task<Result<ListPage>> list(std::shared_ptr<const Kind> kind, http::Request request,

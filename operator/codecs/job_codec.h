@@ -18,7 +18,7 @@ struct JobTexts {
   std::string pod_template;  // of the current stage; empty: not cached
   // See shared_metadata().
   std::string metadata;
-  // Of a finished job: all of it. Its cached status lacks most: see rest.h.
+  // Of a finished job: all of it. Its cached status lacks most: see at_rest.h.
   std::shared_ptr<const reconciler::Job> finished = nullptr;
   // unknown_in_status(): mostly empty.
   std::string unknown = {};

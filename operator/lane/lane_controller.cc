@@ -13,12 +13,6 @@ constexpr std::chrono::minutes kLookAgain{30};
 // An object that the API server did not find may be there soon: a CRD.
 constexpr std::chrono::seconds kMissingLook{30};
 
-controller::ReconcilePool::Config pool_config() {
-  controller::ReconcilePool::Config config;
-  config.workers = kLaneWorkers;
-  return config;
-}
-
 }  // namespace
 
 LaneController::LaneController(Dependencies deps)
@@ -32,7 +26,7 @@ LaneController::LaneController(Dependencies deps)
       facts_({jobs_, batch_jobs_, deps.pods, deps.pod_shards, deps.namespaces, membership_}),
       requests_({loop_, client_, deps.events, membership_, facts_,
                  [this](const std::string& key) { pool_.queue().add(key); }}),
-      pool_({loop_, log_}, pool_config(),
+      pool_({loop_, log_}, {.workers = kLaneWorkers, .queue = {}},
             [this](std::string key) { return reconcile(std::move(key)); }) {
   batch_jobs_.on_change([this](const auto& change) { on_batch_job(change); });
   jobs_.on_change([this](const auto& change) { on_job(change); });

@@ -62,7 +62,7 @@ Task<Status> MissingWorkers::read(std::string key, KnownPool pool) {
     if (!lease) continue;
     auto ours = std::make_shared<CachedWorkerLease>(*lease);
     ours->pool_name = key.substr(ns.size() + 1);
-    deps_.tracker.show_lease(std::move(ours), /*is_own=*/true);
+    tracker_.show_lease(std::move(ours), /*is_own=*/true);
   }
   for (const std::string& uid : wanted) {
     if (found.count(uid) == 0) known_gone.insert(uid);

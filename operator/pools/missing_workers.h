@@ -4,33 +4,19 @@
 // only.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
-#include "client/kube/client.h"
-#include "core/loop.h"
 #include "core/task.h"
-#include "operator/pools/known_pools.h"
-#include "operator/pools/pool_caches.h"
-#include "operator/pools/pool_looks.h"
-#include "operator/pools/worker_times.h"
+#include "operator/pools/pool_dependencies.h"
 #include "operator/pools/worker_tracker.h"
 
 namespace holdfast::pools {
 
 class MissingWorkers {
  public:
-  struct Dependencies {
-    Loop& loop;
-    kube::Client& client;
-    const PoolCaches& caches;
-    const KnownPools& known;
-    PoolLooks& looks;
-    WorkerTracker& tracker;
-    WorkerTimes& times;
-  };
-  explicit MissingWorkers(const Dependencies& dependencies) : deps_(dependencies) {}
+  MissingWorkers(const PoolDependencies& dependencies, WorkerTracker& tracker)
+      : deps_(dependencies), tracker_(tracker) {}
 
   // Lets their times run, also for shards of others: the next owner has then seen it from its
   // start.
@@ -47,7 +33,8 @@ class MissingWorkers {
  private:
   Duration missing_for(const std::string& ns, const std::string& lease_uid) const;
 
-  const Dependencies deps_;
+  const PoolDependencies& deps_;
+  WorkerTracker& tracker_;
 };
 
 }  // namespace holdfast::pools

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <set>
 
+#include "core/invariant.h"
 #include "reconciler/pool/placement.h"
 
 namespace holdfast::pools {
@@ -136,7 +137,7 @@ void PoolBook::erase_worker(const std::string& uid) {
 
 void PoolBook::keep_free() {
   slots_.keep_free(lines_.alone.wanted());
-  assert(slots_.wrong_sum().empty());
+  assert(jobs_.size() + slots_.all().size() > SlotLine::kCheckedJobs || (check(), true));
 }
 
 // While no other run waits, each empty worker may be taken, not only those that are kept.
@@ -274,19 +275,26 @@ void PoolBook::watch_lag(SteadyTime now) {
   }
 }
 
-std::string PoolBook::disagreement() const {
+// An edited status may have a place twice.
+void PoolBook::check() const {
+  std::size_t named = 0;
+  for (const auto& [uid, job] : jobs_) {
+    named += job.places.size() + job.promises.size();
+    for (const Ref& ref : job.places) {
+      const WorkerSlots& worker = slots_.of(ref.worker);
+      const WorkerSlots::Places& places = ref.open ? worker.open : worker.closed;
+      const auto place = places.find(ref.id);
+      invariant(place != places.end() && place->second.job_name == job.name,
+                "each place of a job is one of its worker");
+    }
+  }
   std::size_t held = 0;
   for (const auto& [uid, worker] : slots_.all()) {
+    invariant(worker.there || worker.is_named(), "a worker has Leases, or a job names it");
     held += worker.open.size() + worker.closed.size() + worker.promised.size();
-    if (!worker.there && !worker.is_named()) return "nothing is left of worker " + uid;
   }
-  for (const auto& [uid, job] : jobs_) {
-    for (const Ref& ref : job.places) {
-      if (slots_.of(ref.worker).job_at(ref.id) != job.name) return "a place of job " + uid;
-    }
-    held -= job.places.size() + job.promises.size();
-  }
-  return held == 0 ? slots_.wrong_sum() : "a place that no job has";
+  invariant(held <= named, "no place or promise is without its job");
+  slots_.check();
 }
 
 Duration PoolBook::lag(SteadyTime now) const {

@@ -61,8 +61,9 @@ class PoolBook {
   Duration lag(SteadyTime now) const;
   bool empty() const { return jobs_.empty() && slots_.all().empty() && lines_.empty(); }
 
-  // Which two of its parts disagree, for tests and assertions. Empty: none.
-  std::string disagreement() const;
+  // Throws if what is kept twice disagrees (core/invariant.h). Checked as SlotLine::check() is,
+  // which it does not call.
+  void check() const;
 
  private:
   struct Ref {

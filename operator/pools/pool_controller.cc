@@ -13,12 +13,6 @@ using kube::namespace_of;
 // Writes of workers and pools in flight, for one namespace.
 constexpr int kPoolWorkers = 32;
 
-controller::ReconcilePool::Config pool_config() {
-  controller::ReconcilePool::Config config;
-  config.workers = kPoolWorkers;
-  return config;
-}
-
 const char* metric_state(const Pool& pool, const Worker& worker) {
   switch (worker.state()) {
     case reconciler::WorkerState::kStarting:
@@ -37,37 +31,32 @@ const char* metric_state(const Pool& pool, const Worker& worker) {
 }  // namespace
 
 PoolController::PoolController(Dependencies given, Config config)
-    : loop_(given.loop),
-      log_(given.log),
-      membership_(given.membership),
-      caches_(given.caches),
+    : deps_{given.loop,   given.client, given.log, given.telemetry, given.events, given.membership,
+            given.caches, reaches_,     known_,    looks_,          times_},
       times_(config.namespaces),
-      work_({loop_, log_}, pool_config(),
+      work_({given.loop, given.log}, {.workers = kPoolWorkers, .queue = {}},
             [this](std::string key) { return reconcile(std::move(key)); }),
-      looks_({loop_, membership_, caches_.pools, known_, work_.queue(), std::move(given.look_at)}),
-      reaches_{{loop_, given.client, *caches_.jobs, log_,
+      looks_({given.loop, given.membership, given.caches.pools, known_, work_.queue(),
+              std::move(given.look_at)}),
+      reaches_{{given.loop, given.client, *given.caches.jobs, given.log,
                 [this](const std::string& key) { looks_.add(key); }},
-               {loop_, given.client, *caches_.pods, log_,
+               {given.loop, given.client, *given.caches.pods, given.log,
                 [this](const std::string& key) { looks_.add(key); }},
-               {loop_, given.client, *caches_.leases, log_,
+               {given.loop, given.client, *given.caches.leases, given.log,
                 [this](const std::string& key) {
                   looks_.look_at_job(key, controller::Priority::kFresh);
                 }}},
-      without_pool_(loop_, caches_, looks_),
-      tracker_({loop_, given.client, given.telemetry, membership_, caches_, reaches_, known_,
-                looks_, times_}),
-      missing_({loop_, given.client, caches_, known_, looks_, tracker_, times_}),
-      places_({loop_, given.client, caches_, reaches_, known_, looks_, without_pool_, missing_,
-               times_}),
-      pool_reconciler_({loop_, given.client, given.events, given.membership, caches_, reaches_,
-                        known_, looks_, tracker_, missing_, std::move(config.agent_image)}),
-      worker_reconciler_({loop_, given.client, log_, given.telemetry, given.events,
-                          given.membership, caches_, reaches_, known_, looks_, tracker_}) {
-  caches_.jobs.on_change([this](const auto& change) { on_job(change); });
-  caches_.pools.on_change([this](const auto& change) { on_pool(change); });
-  caches_.pods.on_change([this](const auto& change) { on_pod(change); });
-  caches_.leases.on_change([this](const auto& change) { on_lease(change); });
-  WorkerWindows{loop_, given.client, membership_, known_, times_}.keep(given.windows);
+      without_pool_(given.loop, deps_.caches, looks_),
+      tracker_(deps_),
+      missing_(deps_, tracker_),
+      places_(deps_, without_pool_, missing_),
+      pool_reconciler_(deps_, tracker_, missing_, std::move(config.agent_image)),
+      worker_reconciler_(deps_, tracker_) {
+  given.caches.jobs.on_change([this](const auto& change) { on_job(change); });
+  given.caches.pools.on_change([this](const auto& change) { on_pool(change); });
+  given.caches.pods.on_change([this](const auto& change) { on_pod(change); });
+  given.caches.leases.on_change([this](const auto& change) { on_lease(change); });
+  WorkerWindows{deps_}.keep(given.windows);
 }
 
 void PoolController::begin() {
@@ -82,7 +71,7 @@ void PoolController::stop(std::function<void()> idle) {
 
 void PoolController::look_at_all(int shard) {
   const auto is_of_shard = [&](const std::string& key) {
-    return membership_.shard_of(namespace_of(key)) == shard;
+    return deps_.membership.shard_of(namespace_of(key)) == shard;
   };
   for (const auto& [key, pool] : known_.pools()) {
     if (is_of_shard(key)) looks_.add(key);
@@ -90,19 +79,19 @@ void PoolController::look_at_all(int shard) {
   for (const auto& [key, worker] : known_.workers()) {
     if (is_of_shard(key)) looks_.add(worker->queue_key());
   }
-  caches_.pools.for_each([&](const PoolPtr& pool) {
+  deps_.caches.pools.for_each([&](const PoolPtr& pool) {
     if (is_of_shard(pool->key())) looks_.add(pool->key());
   });
 }
 
 void PoolController::watch_leases() {
-  times_.watch([this](const std::string& watched) { return caches_.leases->live(watched); },
-               loop_.now());
+  times_.watch([this](const std::string& watched) { return deps_.caches.leases->live(watched); },
+               deps_.loop.now());
 }
 
 void PoolController::proof() {
   watch_leases();
-  times_.proof(loop_.now());
+  times_.proof(deps_.loop.now());
   missing_.watch();
 }
 
@@ -140,7 +129,7 @@ void PoolController::on_job(const cache::View<codecs::CachedJob>::Change& change
   }
   if (key.empty()) return;
   const KnownPool pool = known_.pool(key);
-  looks_.look_at_workers(key, pool->book.put(*after, loop_.now()));
+  looks_.look_at_workers(key, pool->book.put(*after, deps_.loop.now()));
   looks_.wake(key, *pool);
 }
 
@@ -192,8 +181,8 @@ Task<controller::ReconcileResult> PoolController::reconcile(std::string key) {
   auto task = worker ? worker_reconciler_.reconcile(worker) : pool_reconciler_.reconcile(key);
   controller::ReconcileResult result = co_await task;
   if (result.error && reconciler::person_must_help(result.error->code)) {
-    log_.warn("a write for a pool was refused; it is tried again",
-              {{"pool", key.substr(0, mark)}, {"error", result.error->message}});
+    deps_.log.warn("a write for a pool was refused; it is tried again",
+                   {{"pool", key.substr(0, mark)}, {"error", result.error->message}});
   }
   co_return result;
 }
@@ -203,14 +192,14 @@ Task<controller::ReconcileResult> PoolController::reconcile(std::string key) {
 std::vector<PoolCount> PoolController::counts() const {
   std::vector<PoolCount> all;
   for (const auto& [key, pool] : known_.pools()) {
-    if (!membership_.holds(namespace_of(key)) || !caches_.pools.get(key)) continue;
+    if (!deps_.membership.holds(namespace_of(key)) || !deps_.caches.pools.get(key)) continue;
     PoolCount count;
     count.namespace_ = namespace_of(key);
     count.name = key.substr(count.namespace_.size() + 1);
     count.slots = pool->book.workers().slots();
     count.busy_slots = pool->book.workers().busy();
     count.waiting = pool->book.lines().wanted();
-    count.lag = pool->book.lag(loop_.now());
+    count.lag = pool->book.lag(deps_.loop.now());
     for (const auto& [uid, worker] : pool->workers) ++count.workers[metric_state(*pool, *worker)];
     all.push_back(std::move(count));
   }

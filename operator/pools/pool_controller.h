@@ -19,18 +19,12 @@
 
 #include "client/controller/controller.h"
 #include "client/controller/reconcile_pool.h"
-#include "operator/events/events.h"
-#include "operator/jobs/telemetry.h"
-#include "operator/membership/membership.h"
 #include "operator/pools/jobs_without_pool.h"
-#include "operator/pools/known_pools.h"
 #include "operator/pools/missing_workers.h"
-#include "operator/pools/pool_caches.h"
-#include "operator/pools/pool_looks.h"
+#include "operator/pools/pool_dependencies.h"
 #include "operator/pools/pool_reconciler.h"
 #include "operator/pools/slot_places.h"
 #include "operator/pools/worker_reconciler.h"
-#include "operator/pools/worker_times.h"
 #include "operator/pools/worker_tracker.h"
 
 namespace holdfast::pools {
@@ -91,10 +85,7 @@ class PoolController : public controller::Controller {
   void watch_leases();
   Task<controller::ReconcileResult> reconcile(std::string key);
 
-  Loop& loop_;
-  Log log_;
-  const membership::Membership& membership_;
-  const PoolCaches caches_;
+  const PoolDependencies deps_;
   KnownPools known_;
   WorkerTimes times_;
   controller::ReconcilePool work_;

@@ -93,15 +93,15 @@ Task<controller::ReconcileResult> PoolReconciler::reconcile(std::string key) {
 
 Task<void> PoolReconciler::look_for_missing(std::string key, KnownPool pool,
                                             controller::ReconcileResult& result) {
-  auto read = deps_.missing.read(key, pool);
+  auto read = missing_.read(key, pool);
   fail(result, co_await read);
-  wake_in(result, deps_.missing.look(key, *pool));
+  wake_in(result, missing_.look(key, *pool));
 }
 
 Task<void> PoolReconciler::carry_out_plan(PoolPtr cached, KnownPool pool,
                                           membership::Ownership::Claim claim,
                                           controller::ReconcileResult& result) {
-  deps_.tracker.forget_unseen_pods(*pool);
+  tracker_.forget_unseen_pods(*pool);
   if (std::exchange(pool->plans.tenure, claim.tenure) != claim.tenure) {
     pool->plans.since = deps_.loop.now();
   }
@@ -137,7 +137,7 @@ void PoolReconciler::set_drains(Pool& pool, const std::vector<std::string>& pod_
   for (const auto& [uid, worker] : pool.workers) {
     const bool wants = drain.count(uid) != 0;
     if (std::exchange(worker->duty.drains, wants) == wants) continue;
-    deps_.tracker.refresh(*worker);
+    tracker_.refresh(*worker);
     deps_.looks.look_at(*worker);
   }
 }
@@ -178,7 +178,7 @@ reconciler::PoolState PoolReconciler::state_of(const CachedPool& cached, Pool& p
   state.waiting_alone = pool.book.lines().alone.wanted();
   state.oldest_since = pool.book.lines().oldest();
   state.refusal = pool.refusal;
-  state.now = now();
+  state.now = deps_.now();
   state.asking = std::max(Duration::zero(), pool.plans.since + kJobsAsk - steady);
   for (const auto& [uid, worker] : pool.workers) {
     if (!worker->pod || worker->pod->owner_uid != cached.uid) continue;
@@ -237,7 +237,7 @@ Task<Status> PoolReconciler::create_pods(PoolPtr cached, KnownPool pool,
   // The plan puts it on record, with a back-off.
   if (failure->code == ErrorCode::kForbidden || failure->code == ErrorCode::kInvalid ||
       failure->code == ErrorCode::kTerminal) {
-    pool->refusal = {failure->message, now()};
+    pool->refusal = {failure->message, deps_.now()};
     co_return Unit{};
   }
   co_return *failure;
@@ -246,7 +246,7 @@ Task<Status> PoolReconciler::create_pods(PoolPtr cached, KnownPool pool,
 Task<Status> PoolReconciler::create_pod(const WorkerPool& owner, const std::string& pod_template,
                                         const std::string& name, Pool& pool,
                                         const membership::Ownership::Claim& claim) {
-  const Result<std::string> body = worker_pod_body(owner, pod_template, name, deps_.agent_image);
+  const Result<std::string> body = worker_pod_body(owner, pod_template, name, agent_image_);
   kube::CallOptions options;
   const std::optional<Error> refused = deps_.membership.may_write(claim, options);
   if (!body) co_return body.error();
@@ -257,7 +257,7 @@ Task<Status> PoolReconciler::create_pod(const WorkerPool& owner, const std::stri
   if (answer) {
     pool.refusal.reset();
     auto pod = decode_worker_pod(*answer);
-    if (pod) deps_.tracker.show_pod(std::move(pod), /*is_own=*/true);
+    if (pod) tracker_.show_pod(std::move(pod), /*is_own=*/true);
     co_return Unit{};
   }
   if (answer.error().code != ErrorCode::kAlreadyExists) co_return answer.error();
@@ -278,7 +278,7 @@ Task<Status> PoolReconciler::read_pod(const std::string& ns, const std::string& 
   std::erase_if(pool.taken_names, [&](const auto& one) { return one.second <= now; });
   pool.taken_names[name] = now + kTakenName;
   auto pod = decode_worker_pod(*there);
-  if (pod) deps_.tracker.show_pod(std::move(pod), /*is_own=*/true);
+  if (pod) tracker_.show_pod(std::move(pod), /*is_own=*/true);
   co_return Unit{};
 }
 
@@ -319,7 +319,7 @@ Task<Status> PoolReconciler::remove_pod(WorkerPtr worker, membership::Ownership:
   if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
   // From now on it gets no attempt: the request may take its time.
   worker->removal.accepted = true;
-  deps_.tracker.refresh(*worker);
+  tracker_.refresh(*worker);
   auto del = deps_.client.del(jobs::pod_path(worker->namespace_, worker->pod->name),
                               exactly(worker->pod_uid), options);
   const Result<JsonDocument> answer = co_await del;
@@ -329,7 +329,7 @@ Task<Status> PoolReconciler::remove_pod(WorkerPtr worker, membership::Ownership:
   if (is_done) co_return Unit{};
   worker->removal.accepted = false;
   worker->removal.next_try = deps_.loop.now() + reconciler::retry_delay(worker->removal.failures++);
-  deps_.tracker.refresh(*worker);
+  tracker_.refresh(*worker);
   co_return answer.error();
 }
 

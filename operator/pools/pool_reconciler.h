@@ -7,33 +7,21 @@
 #include <vector>
 
 #include "client/controller/reconcile_pool.h"
-#include "client/kube/client.h"
-#include "operator/events/events.h"
-#include "operator/membership/membership.h"
-#include "operator/pools/known_pools.h"
 #include "operator/pools/missing_workers.h"
-#include "operator/pools/pool_caches.h"
-#include "operator/pools/pool_looks.h"
+#include "operator/pools/pool_dependencies.h"
 #include "operator/pools/worker_tracker.h"
 
 namespace holdfast::pools {
 
 class PoolReconciler {
  public:
-  struct Dependencies {
-    Loop& loop;
-    kube::Client& client;
-    events::EventSink& events;
-    membership::Membership& membership;
-    const PoolCaches& caches;
-    PoolReaches& reaches;
-    KnownPools& known;
-    PoolLooks& looks;
-    WorkerTracker& tracker;
-    MissingWorkers& missing;
-    std::string agent_image;  // empty: no worker can start
-  };
-  explicit PoolReconciler(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+  // Without `agent_image` no worker can start.
+  PoolReconciler(const PoolDependencies& dependencies, WorkerTracker& tracker,
+                 MissingWorkers& missing, std::string agent_image)
+      : deps_(dependencies),
+        tracker_(tracker),
+        missing_(missing),
+        agent_image_(std::move(agent_image)) {}
 
   Task<controller::ReconcileResult> reconcile(std::string key);
 
@@ -72,9 +60,10 @@ class PoolReconciler {
                             membership::Ownership::Claim claim);
   void report_failed_start(const CachedPool& pool, const reconciler::PoolStatus& status);
 
-  Time now() const { return deps_.client.server_clock().now(deps_.loop.now()); }
-
-  const Dependencies deps_;
+  const PoolDependencies& deps_;
+  WorkerTracker& tracker_;
+  MissingWorkers& missing_;
+  const std::string agent_image_;
 };
 
 }  // namespace holdfast::pools

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/invariant.h"
+
 namespace holdfast::pools {
 namespace {
 
@@ -116,18 +118,16 @@ std::vector<std::string> PoolSlots::missing() const {
   return uids;
 }
 
-std::string PoolSlots::wrong_sum() const {
+void PoolSlots::check() const {
   PoolSlots again;
-  std::int64_t kept = 0;
   for (const auto& [uid, worker] : workers_) {
-    if (!worker.is_counted()) return "used slots of " + uid;
+    invariant(worker.is_counted(), "the used slots of a worker are those of its attempts");
     again.sum(worker, 1);
-    kept += worker.kept ? 1 : 0;
+    again.kept_ += worker.kept ? 1 : 0;
   }
-  if (again.free_ != free_) return "free slots";
-  if (again.busy_ != busy_) return "busy slots";
-  if (again.slots_ != slots_) return "slots";
-  return kept == kept_ ? "" : "workers that are kept free";
+  invariant(again.free_ == free_ && again.busy_ == busy_ && again.slots_ == slots_,
+            "the slots of a pool are those of its workers");
+  invariant(again.kept_ == kept_, "as many workers are kept free as are counted");
 }
 
 }  // namespace holdfast::pools

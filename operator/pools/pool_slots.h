@@ -41,8 +41,8 @@ class PoolSlots {
   std::int64_t busy() const { return busy_; }
   std::int64_t slots() const { return slots_; }
 
-  // Which sum is another one than its workers make, for tests and assertions. Empty: none.
-  std::string wrong_sum() const;
+  // Throws if the sums are not those of the workers (core/invariant.h).
+  void check() const;
 
  private:
   void sum(const WorkerSlots& worker, int sign);

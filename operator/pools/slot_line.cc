@@ -1,6 +1,9 @@
 #include "operator/pools/slot_line.h"
 
 #include <algorithm>
+#include <cassert>
+
+#include "core/invariant.h"
 
 namespace holdfast::pools {
 
@@ -59,6 +62,7 @@ void SlotLine::ask(const std::string& uid, const std::string& name, Time created
   wanted_ += wants - asker.wants;
   asker.wants = wants;
   enter(place, asker);
+  assert(is_sound());
   if (!added) return;
   asker.name = name;
   asker.since = now;
@@ -72,6 +76,7 @@ void SlotLine::leave(const std::string& uid) {
   wanted_ -= found->second.wants;
   order_.erase(found);
   created_.erase(created);
+  assert(is_sound());
 }
 
 std::int64_t SlotLine::wanted_before(const std::string& uid, Time created, std::int64_t limit,
@@ -107,6 +112,7 @@ std::optional<SteadyTime> SlotLine::since(const std::string& uid) const {
 void SlotLine::looks(const std::string& uid) {
   Asker* const asker = find(uid);
   if (asker) set_turn({created_.at(uid), uid}, *asker, Turn::kNotYet);
+  assert(is_sound());
 }
 
 std::vector<std::string> SlotLine::wake(std::int64_t free, SteadyTime now) {
@@ -135,7 +141,34 @@ std::vector<std::string> SlotLine::wake(std::int64_t free, SteadyTime now) {
     turns_.emplace_back(now, place);
     names.push_back(asker->name);
   }
+  assert(is_sound());
   return names;
+}
+
+void SlotLine::check() const {
+  std::int64_t wanted = 0, takes = 0;
+  std::size_t askers = 0;
+  for (const auto& [place, asker] : order_) {
+    const auto created = created_.find(place.second);
+    invariant(created != created_.end() && created->second == place.first,
+              "a job that waits is known by its UID");
+    wanted += asker.wants;
+    if (asker.turn == Turn::kLate) continue;
+    const Part& part = asker.turn == Turn::kWoken ? woken_ : waiting_;
+    const auto found = part.askers.find(place);
+    invariant(found != part.askers.end() && found->second == &asker, "a job is in its part");
+    takes += asker.takes_at_once();
+    ++askers;
+  }
+  invariant(wanted == wanted_ && created_.size() == order_.size(), "the line is that of its jobs");
+  invariant(takes == waiting_.takes + woken_.takes &&
+                askers == waiting_.askers.size() + woken_.askers.size(),
+            "the parts are those of their jobs");
+}
+
+bool SlotLine::is_sound() const {
+  if (order_.size() <= kCheckedJobs) check();
+  return true;
 }
 
 std::vector<std::string> SlotLine::names() const {

@@ -24,6 +24,8 @@ class SlotLine {
   // A look takes so many slots at most. Beyond that, a large job keeps no slot from the next ones,
   // because its next look may be seconds away.
   static constexpr std::int64_t kMostAtOnce = 64;
+  // In builds with assertions, each change of a line of so many jobs is checked.
+  static constexpr std::size_t kCheckedJobs = 100;
 
   // The job wants so many slots now. Zero: it leaves.
   void ask(const std::string& uid, const std::string& name, Time created, std::int64_t wants,
@@ -50,6 +52,8 @@ class SlotLine {
     return order_.empty() ? std::nullopt : std::optional(order_.begin()->first.first);
   }
   bool empty() const { return order_.empty(); }
+  // Throws if the sums are not those of the jobs (core/invariant.h).
+  void check() const;
 
  private:
   enum class Turn {
@@ -79,6 +83,7 @@ class SlotLine {
   void enter(const Place& place, Asker& asker);
   void leave_part(const Place& place, const Asker& asker);
   void pass_turns(SteadyTime now);
+  bool is_sound() const;
 
   Line order_;
   std::unordered_map<std::string, Time> created_;  // by UID

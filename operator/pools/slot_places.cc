@@ -19,10 +19,10 @@ reconciler::PoolView SlotPlaces::of(const codecs::CachedJob& job) {
   const auto spec = deps_.caches.pools.get(key);
   if (!spec) {
     reconciler::PoolView view;
-    view.no_pool = deps_.without_pool.has_read(job.namespace_);
+    view.no_pool = without_pool_.has_read(job.namespace_);
     const auto pool = deps_.known.find(key);
     if (pool) view.wait = pool->book.lines().wait_of(job.uid, deps_.loop.now());
-    deps_.without_pool.add(job, key, view.no_pool);
+    without_pool_.add(job, key, view.no_pool);
     return view;
   }
   reconciler::PoolView view = deps_.known.pool(key)->book.offer(job, deps_.loop.now());
@@ -80,7 +80,7 @@ reconciler::SlotView SlotPlaces::at_missing(const codecs::CachedJob& job,
   const KnownPool pool = job.job.spec.pool ? deps_.known.find(pool_key_of(job)) : nullptr;
   cache::Reach& leases = deps_.reaches.leases;
   const bool is_new = leases.has(job.namespace_, leases.since(job.uid, job.version), job.key());
-  if (!is_new || !deps_.missing.is_over(pool.get(), job.namespace_, run.worker_uid)) return slot;
+  if (!is_new || !missing_.is_over(pool.get(), job.namespace_, run.worker_uid)) return slot;
   slot.at = reconciler::AtPlace::kLost;
   slot.left = true;
   return slot;
@@ -129,7 +129,7 @@ reconciler::SlotView SlotPlaces::at(const codecs::CachedJob& job,
   reconciler::SlotView slot = in_leases(job, run, *worker, answer);
   const SteadyTime now = deps_.loop.now();
   if (slot.at == reconciler::AtPlace::kUnknown && slot.is_known && run.start_time &&
-      deps_.client.server_clock().now(now) - *run.start_time >= job.job.spec.start_deadline) {
+      deps_.now() - *run.start_time >= job.job.spec.start_deadline) {
     slot.is_known = has_looked(*worker);
   }
   if (!answer) return slot;

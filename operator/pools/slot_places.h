@@ -1,32 +1,18 @@
 // Answers the controller of jobs about the slots of pools (operator/jobs/places.h). Loop only.
 #pragma once
 
-#include "client/kube/client.h"
-#include "core/loop.h"
 #include "operator/jobs/places.h"
 #include "operator/pools/jobs_without_pool.h"
-#include "operator/pools/known_pools.h"
 #include "operator/pools/missing_workers.h"
-#include "operator/pools/pool_caches.h"
-#include "operator/pools/pool_looks.h"
-#include "operator/pools/worker_times.h"
+#include "operator/pools/pool_dependencies.h"
 
 namespace holdfast::pools {
 
 class SlotPlaces : public jobs::Places {
  public:
-  struct Dependencies {
-    Loop& loop;
-    kube::Client& client;
-    const PoolCaches& caches;
-    PoolReaches& reaches;
-    KnownPools& known;
-    PoolLooks& looks;
-    JobsWithoutPool& without_pool;
-    const MissingWorkers& missing;
-    WorkerTimes& times;
-  };
-  explicit SlotPlaces(const Dependencies& dependencies) : deps_(dependencies) {}
+  SlotPlaces(const PoolDependencies& dependencies, JobsWithoutPool& without_pool,
+             const MissingWorkers& missing)
+      : deps_(dependencies), without_pool_(without_pool), missing_(missing) {}
 
   reconciler::PoolView of(const codecs::CachedJob& job) override;
   void ask(const codecs::CachedJob& job, std::int64_t runs, std::int64_t alone) override;
@@ -41,7 +27,9 @@ class SlotPlaces : public jobs::Places {
                                  Worker& worker, const Answer*& answer) const;
   bool has_looked(Worker& worker) const;
 
-  const Dependencies deps_;
+  const PoolDependencies& deps_;
+  JobsWithoutPool& without_pool_;
+  const MissingWorkers& missing_;
 };
 
 }  // namespace holdfast::pools

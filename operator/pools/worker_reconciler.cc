@@ -57,7 +57,7 @@ Task<controller::ReconcileResult> WorkerReconciler::reconcile(WorkerPtr worker) 
       co_return failed;
     }
   }
-  const reconciler::WorkerDecision decision = deps_.tracker.refresh(*worker);
+  const reconciler::WorkerDecision decision = tracker_.refresh(*worker);
   controller::ReconcileResult result = with(decision.wake_after);
   // What a write has changed brings the next reconcile.
   if (decision.step != reconciler::WorkerStep::kNone) {
@@ -92,7 +92,7 @@ Task<controller::ReconcileResult> WorkerReconciler::reconcile(WorkerPtr worker) 
 void WorkerReconciler::record_refusal(const Worker& worker, const Error& error) {
   const auto pool = deps_.known.find(worker.pool_key());
   if (!pool || worker.is_readable()) return;
-  pool->refusal = {error.message, now()};
+  pool->refusal = {error.message, deps_.now()};
   deps_.looks.add(worker.pool_key());
 }
 
@@ -123,7 +123,7 @@ Task<Status> WorkerReconciler::take_step(WorkerPtr worker, reconciler::WorkerDec
       work.seq = 1;
       auto task =
           make_lease(worker, /*is_work=*/true,
-                     new_work_lease_body(owner_of(*worker, *pool), uid, work, now()), claim);
+                     new_work_lease_body(owner_of(*worker, *pool), uid, work, deps_.now()), claim);
       co_return co_await task;
     }
     case WorkerStep::kForget: {
@@ -182,7 +182,7 @@ Task<Status> WorkerReconciler::make_lease(WorkerPtr worker, bool is_work, std::s
     co_return co_await read;
   }
   if (WorkerLeasePtr lease = decode_worker_lease(*answer))
-    deps_.tracker.show_lease(std::move(lease), /*is_own=*/true);
+    tracker_.show_lease(std::move(lease), /*is_own=*/true);
   co_return Unit{};
 }
 
@@ -193,11 +193,11 @@ Task<Status> WorkerReconciler::read_lease(WorkerPtr worker, bool is_work) {
   const Result<JsonDocument> answer = co_await get;
   if (answer) {
     if (WorkerLeasePtr lease = decode_worker_lease(*answer))
-      deps_.tracker.show_lease(std::move(lease), /*is_own=*/true);
+      tracker_.show_lease(std::move(lease), /*is_own=*/true);
     co_return Unit{};
   }
   if (answer.error().code != ErrorCode::kNotFound) co_return answer.error();
-  if (is_work ? worker->work : worker->lease) deps_.tracker.lease_is_gone(worker, is_work);
+  if (is_work ? worker->work : worker->lease) tracker_.lease_is_gone(worker, is_work);
   co_return Unit{};
 }
 
@@ -222,7 +222,7 @@ Task<Status> WorkerReconciler::put_lease(WorkerPtr worker, WorkerLeasePtr lease,
   const Result<JsonDocument> answer = co_await put;
   if (answer) {
     if (WorkerLeasePtr written = decode_worker_lease(*answer))
-      deps_.tracker.show_lease(std::move(written), /*is_own=*/true);
+      tracker_.show_lease(std::move(written), /*is_own=*/true);
     co_return Unit{};
   }
   const ErrorCode code = answer.error().code;
@@ -246,7 +246,7 @@ Task<Status> WorkerReconciler::forget_leases(WorkerPtr worker, membership::Owner
     const Result<JsonDocument> answer = co_await del;
     if (!answer && answer.error().code != ErrorCode::kNotFound) co_return answer.error();
     const WorkerLeasePtr& known = (is_work ? worker->work : worker->lease).get();
-    if (known && known->uid == lease->uid) deps_.tracker.lease_is_gone(worker, is_work);
+    if (known && known->uid == lease->uid) tracker_.lease_is_gone(worker, is_work);
   }
   co_return Unit{};
 }
@@ -332,7 +332,7 @@ Task<Status> WorkerReconciler::write_work(WorkerPtr worker, Work next,
   const WorkerLeasePtr lease = worker->work.get();
   const std::string lease_uid = worker->lease->uid;
   worker->duty.marking = worker->duty.marking || (next.draining && !lease->work.draining);
-  auto task = put_lease(worker, lease, work_lease_body(*lease, next, now()), claim);
+  auto task = put_lease(worker, lease, work_lease_body(*lease, next, deps_.now()), claim);
   const Status done = co_await task;
   if (done || !done.error().maybe_applied) worker->duty.marking = false;
   if (!done) co_return done;

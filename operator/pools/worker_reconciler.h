@@ -6,33 +6,15 @@
 #include <string>
 
 #include "client/controller/reconcile_pool.h"
-#include "client/kube/client.h"
-#include "operator/events/events.h"
-#include "operator/jobs/telemetry.h"
-#include "operator/membership/membership.h"
-#include "operator/pools/known_pools.h"
-#include "operator/pools/pool_caches.h"
-#include "operator/pools/pool_looks.h"
+#include "operator/pools/pool_dependencies.h"
 #include "operator/pools/worker_tracker.h"
 
 namespace holdfast::pools {
 
 class WorkerReconciler {
  public:
-  struct Dependencies {
-    Loop& loop;
-    kube::Client& client;
-    Log log;
-    jobs::Telemetry& telemetry;
-    events::EventSink& events;
-    membership::Membership& membership;
-    const PoolCaches& caches;
-    PoolReaches& reaches;
-    KnownPools& known;
-    PoolLooks& looks;
-    WorkerTracker& tracker;
-  };
-  explicit WorkerReconciler(const Dependencies& dependencies) : deps_(dependencies) {}
+  WorkerReconciler(const PoolDependencies& dependencies, WorkerTracker& tracker)
+      : deps_(dependencies), tracker_(tracker) {}
 
   Task<controller::ReconcileResult> reconcile(WorkerPtr worker);
 
@@ -54,9 +36,9 @@ class WorkerReconciler {
                                 const std::string& job_name);
   void report_end(const Worker& worker, const reconciler::WorkerDecision& decision);
   void record_refusal(const Worker& worker, const Error& error);
-  Time now() const { return deps_.client.server_clock().now(deps_.loop.now()); }
 
-  Dependencies deps_;
+  const PoolDependencies& deps_;
+  WorkerTracker& tracker_;
 };
 
 }  // namespace holdfast::pools

@@ -28,8 +28,7 @@ void WorkerTracker::show_pod(WorkerPodPtr pod, bool is_own) {
   if (!worker) return;
   const WorkerPodPtr before = worker->pod.get();
   if (!worker->pod.show(std::move(pod), is_own)) return;
-  const Time now = deps_.client.server_clock().now(deps_.loop.now());
-  worker->pod_history.see(*worker->pod.get(), before.get(), now);
+  worker->pod_history.see(*worker->pod.get(), before.get(), deps_.now());
   worker->pod_name = worker->pod->name;
   refresh(*worker);
   deps_.looks.look_at(*worker);

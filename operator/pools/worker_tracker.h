@@ -4,32 +4,14 @@
 
 #include <string>
 
-#include "client/kube/client.h"
-#include "core/loop.h"
-#include "operator/jobs/telemetry.h"
-#include "operator/membership/membership.h"
-#include "operator/pools/known_pools.h"
-#include "operator/pools/pool_caches.h"
-#include "operator/pools/pool_looks.h"
-#include "operator/pools/worker_times.h"
+#include "operator/pools/pool_dependencies.h"
 #include "reconciler/pool/worker.h"
 
 namespace holdfast::pools {
 
 class WorkerTracker {
  public:
-  struct Dependencies {
-    Loop& loop;
-    kube::Client& client;
-    jobs::Telemetry& telemetry;
-    const membership::Membership& membership;
-    const PoolCaches& caches;
-    PoolReaches& reaches;
-    KnownPools& known;
-    PoolLooks& looks;
-    WorkerTimes& times;
-  };
-  explicit WorkerTracker(const Dependencies& dependencies) : deps_(dependencies) {}
+  explicit WorkerTracker(const PoolDependencies& dependencies) : deps_(dependencies) {}
 
   // `is_own`: the answer to a request of ours.
   void show_pod(WorkerPodPtr pod, bool is_own);
@@ -52,7 +34,7 @@ class WorkerTracker {
   reconciler::PodIs pod_is(const Worker& worker);
   bool is_needed(const Worker& worker);
 
-  const Dependencies deps_;
+  const PoolDependencies& deps_;
 };
 
 }  // namespace holdfast::pools

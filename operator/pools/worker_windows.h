@@ -2,20 +2,14 @@
 // needs. Loop only.
 #pragma once
 
-#include "client/kube/client.h"
-#include "core/loop.h"
-#include "operator/membership/membership.h"
-#include "operator/pools/known_pools.h"
-#include "operator/pools/worker_times.h"
+#include <string>
+
+#include "operator/pools/pool_dependencies.h"
 
 namespace holdfast::pools {
 
 struct WorkerWindows {
-  Loop& loop;
-  kube::Client& client;
-  const membership::Membership& membership;
-  const KnownPools& known;
-  WorkerTimes& times;
+  const PoolDependencies& deps;
 
   // What this refers to outlives `keeper`.
   void keep(observe::WindowKeeper& keeper) const;

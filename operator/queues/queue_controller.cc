@@ -8,15 +8,6 @@
 #include "reconciler/queue/admission.h"
 
 namespace holdfast::queues {
-namespace {
-
-controller::ReconcilePool::Config pool_config() {
-  controller::ReconcilePool::Config config;
-  config.workers = kQueueWorkers;
-  return config;
-}
-
-}  // namespace
 
 QueueController::QueueController(Dependencies deps)
     : loop_(deps.loop),
@@ -31,7 +22,7 @@ QueueController::QueueController(Dependencies deps)
                  proof_, std::move(deps.has_left)}),
       state_({loop_, client_.server_clock(), deps.jobs, deps.pods, deps.queues, membership_,
               old_pods_, [this](const std::string& key) { wake(key); }, look_at_}),
-      pool_({loop_, deps.log}, pool_config(),
+      pool_({loop_, deps.log}, {.workers = kQueueWorkers, .queue = {}},
             [this](std::string key) { return reconcile(std::move(key)); }) {}
 
 void QueueController::on_progress() {

@@ -1,6 +1,6 @@
 #include "operator/runtime/caches.h"
 
-#include "operator/codecs/rest.h"
+#include "operator/codecs/at_rest.h"
 #include "operator/pools/pool_codec.h"
 #include "operator/pools/worker_leases.h"
 #include "operator/pools/worker_pod.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/json.h"
-#include "operator/codecs/rest.h"
+#include "operator/codecs/at_rest.h"
 
 namespace holdfast::runtime {
 namespace {

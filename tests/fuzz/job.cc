@@ -1,7 +1,7 @@
 // A DurableJob: its status survives being written, and what is written is what the API server
 // takes: its pod's body, and the status update.
 #include "client/kube/packed.h"
-#include "operator/codecs/rest.h"
+#include "operator/codecs/at_rest.h"
 #include "operator/injection/pod_body.h"
 #include "reconciler/names.h"
 #include "reconciler/shards.h"

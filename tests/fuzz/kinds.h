@@ -4,10 +4,10 @@
 #include <array>
 
 #include "client/kube/object.h"
+#include "operator/codecs/at_rest.h"
 #include "operator/codecs/job_codec.h"
 #include "operator/codecs/pod_codec.h"
 #include "operator/codecs/pod_protobuf.h"
-#include "operator/codecs/rest.h"
 #include "operator/membership/lease_codec.h"
 #include "operator/queues/queue_codec.h"
 

@@ -2,4 +2,4 @@ holdfast_test(codec_test SOURCES codecs/codec_test.cc codecs/heartbeat_codec_tes
                                  codecs/outbox_codec_test.cc codecs/pod_protobuf_test.cc codecs/stages_codec_test.cc
                                  codecs/workers_codec_test.cc injection/agent_conflicts_test.cc
               LIBRARIES holdfast_injection)
-holdfast_test(rest_test SOURCES codecs/rest_test.cc LIBRARIES holdfast_jobs)
+holdfast_test(rest_test SOURCES codecs/at_rest_test.cc LIBRARIES holdfast_jobs)

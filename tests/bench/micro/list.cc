@@ -3,7 +3,7 @@
 
 #include "client/cache/store_update.h"
 #include "client/kube/list_reader.h"
-#include "operator/jobs/job_controller.h"
+#include "operator/jobs/pod_index.h"
 #include "tests/bench/micro/samples.h"
 
 namespace holdfast::bench {

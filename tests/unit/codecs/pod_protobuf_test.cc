@@ -5,8 +5,8 @@
 
 #include "client/kube/base64.h"
 #include "client/kube/errors.h"
+#include "operator/codecs/at_rest.h"
 #include "operator/codecs/pod_codec.h"
-#include "operator/codecs/rest.h"
 #include "tests/unit/codecs/pod_events.h"
 
 namespace holdfast::codecs {

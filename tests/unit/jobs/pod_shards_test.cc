@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/codecs/rest.h"
+#include "operator/codecs/at_rest.h"
 #include "operator/jobs/pod_index.h"
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"

@@ -1,4 +1,4 @@
-#include "operator/codecs/rest.h"
+#include "operator/codecs/at_rest.h"
 
 #include <algorithm>
 

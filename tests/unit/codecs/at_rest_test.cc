@@ -1,5 +1,5 @@
 // Jobs and pods at rest cost few bytes in the caches, and nobody decides otherwise because of it.
-#include "operator/codecs/rest.h"
+#include "operator/codecs/at_rest.h"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -9,8 +9,9 @@
 
 #include "client/cache/store_update.h"
 #include "client/kube/packed.h"
-#include "operator/jobs/job_controller.h"
+#include "operator/jobs/pod_index.h"
 #include "reconciler/names.h"
+#include "reconciler/shards.h"
 #include "tests/support/json_document.h"
 
 namespace {
