@@ -15,6 +15,7 @@
 #include "client/controller/own_writes.h"
 #include "client/kube/client.h"
 #include "core/time.h"
+#include "operator/codecs/job_codec.h"
 #include "operator/membership/ownership.h"
 #include "reconciler/job/decide.h"
 #include "reconciler/refusals.h"
