@@ -30,14 +30,14 @@ using Keys = std::list<std::string>;
 class Lane {
  public:
   Keys::iterator add(const std::string& key) {
-    const std::string tenant = tenant_of(key);
+    const std::string tenant = kube::namespace_of(key);
     const auto [found, added] = of_.try_emplace(tenant);
     if (added) turns_.push_back(tenant);
     ++size_;
     return found->second.insert(found->second.end(), key);
   }
   void remove(const std::string& key, Keys::iterator place) {
-    const std::string tenant = tenant_of(key);
+    const std::string tenant = kube::namespace_of(key);
     Keys& keys = of_.at(tenant);
     keys.erase(place);
     --size_;
@@ -55,7 +55,7 @@ class Lane {
   // Takes the key that next() showed; its tenant's next turn comes after the others'.
   std::string take(const std::string* next) {
     std::string key = *next;
-    const std::string tenant = tenant_of(key);
+    const std::string tenant = kube::namespace_of(key);
     turns_.remove(tenant);
     Keys& keys = of_.at(tenant);
     keys.pop_front();
@@ -262,7 +262,7 @@ void WorkQueue::add_rate_limited(const std::string& key, Duration at_least, Prio
   if (state_->config.base_delay <= state_->config.max_delay / (std::int64_t{1} << failures)) {
     delay = state_->config.base_delay * (std::int64_t{1} << failures);
   }
-  state_->add_after(key, std::max({delay, state_->bucket_delay(tenant_of(key)), at_least}),
+  state_->add_after(key, std::max({delay, state_->bucket_delay(kube::namespace_of(key)), at_least}),
                     priority);
 }
 

@@ -31,7 +31,7 @@ std::vector<RunStepAt> decide_runs(const Context& context) {
     if (!runs[place].open()) continue;
     RunContext run = of_run(context, place);
     RunStep step = decide_run(run);
-    run.excess = !step.end && ++stay > context.spec.parallelism;
+    run.excess = !std::holds_alternative<AttemptEnd>(step) && ++stay > context.spec.parallelism;
     steps.push_back({place, run.excess ? decide_run(run) : std::move(step)});
   }
   return steps;
@@ -59,9 +59,10 @@ void stop_open_runs(const Context& context, const JobEnd& reached, std::vector<A
     if (!is_read(context, place)) continue;
     const RunContext run = of_run(context, place);
     const RunStep step = decide_run(run);
-    const bool succeeded = step.end && step.end->verdict.outcome == Outcome::kSucceeded;
-    ends.push_back(end_attempt(
-        run, succeeded ? *step.end : AttemptEnd{stopped_by(run, reached.reason)}, write));
+    const auto* const end = std::get_if<AttemptEnd>(&step);
+    const bool succeeded = end && end->verdict.outcome == Outcome::kSucceeded;
+    ends.push_back(
+        end_attempt(run, succeeded ? *end : AttemptEnd{stopped_by(run, reached.reason)}, write));
   }
 }
 
@@ -123,8 +124,10 @@ bool expect_to_open(const Opening& opening, Plan& plan) {
 }
 
 bool has_urgent_words(const std::vector<RunStepAt>& steps) {
-  return std::any_of(steps.begin(), steps.end(),
-                     [](const RunStepAt& one) { return one.step.waiting && one.step.at_once; });
+  return std::any_of(steps.begin(), steps.end(), [](const RunStepAt& one) {
+    const auto* const run = std::get_if<GoesOn>(&one.step);
+    return run && run->waiting && run->at_once;
+  });
 }
 
 // A limit of the whole job was lowered below what is spent. With one run, its attempt ends first.
@@ -143,8 +146,9 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
   std::set<std::int64_t> just_ended;
   std::size_t losses = 0;
   for (const auto& [place, step] : steps) {
-    if (!step.end || ends.size() == kEndsAtOnce) continue;
-    ends.push_back(end_attempt(of_run(context, place), *step.end, write));
+    const auto* const end = std::get_if<AttemptEnd>(&step);
+    if (!end || ends.size() == kEndsAtOnce) continue;
+    ends.push_back(end_attempt(of_run(context, place), *end, write));
     just_ended.insert(ends.back().run.index);
     if (budget_of(ends.back().verdict.outcome) == Budget::kDisruptions) ++losses;
   }
@@ -236,14 +240,17 @@ void decide_active(const Context& context, Plan& plan) {
   std::vector<std::int64_t> unconfirmed;
   bool ends = false;
   for (const auto& [place, step] : steps) {
-    if (step.invalid) {
-      const JobEnd reached{false, to_string(Reason::kPodTemplateInvalid), *step.invalid};
+    const Run& run = context.job.status.runs[place];
+    if (const auto* const failed = std::get_if<TemplateFails>(&step)) {
+      const JobEnd reached{false, to_string(Reason::kPodTemplateInvalid), failed->why};
       return end_job(context, reached, {}, start_write(context), plan);
     }
-    if (step.confirm) unconfirmed.push_back(context.job.status.runs[place].index);
-    if (step.wake_after) plan.wake_in(*step.wake_after);
-    if (step.create) plan.create_pod(context.job.status.runs[place]);
-    ends = ends || step.end;
+    if (std::holds_alternative<ReadFirst>(step)) unconfirmed.push_back(run.index);
+    ends = ends || std::holds_alternative<AttemptEnd>(step);
+    if (const auto* const open = std::get_if<GoesOn>(&step)) {
+      if (open->wake_after) plan.wake_in(*open->wake_after);
+      if (open->create) plan.create_pod(run);
+    }
   }
   if (plan.confirm(unconfirmed)) return;
   if (ends || has_overspent_run(context) || is_overspent(context)) {

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <concepts>
 #include <fstream>
+#include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -21,17 +24,82 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// ---- What the visitors name: "heartbeat.leaseDurationSeconds".
+// The parts of the CRDs: "durablejobs.spec".
+const Json& schema_of(const std::string& part) {
+  static std::map<std::string, Json> known;
+  const std::string plural = part.substr(0, part.find('.'));
+  if (known[plural].is_null()) {
+    std::ifstream file(CRD_FOLDER "/holdfast.dev_" + plural + ".yaml");
+    std::stringstream text;
+    text << file.rdbuf();
+    const auto documents = kube::parse_manifest(text.str());
+    EXPECT_TRUE(documents.ok()) << documents.error().message;
+    known[plural] = (*documents)[0]["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+  }
+  return known[plural]["properties"][part.substr(plural.size() + 1)];
+}
 
-class NamesOf {
+const Json& inside(const Json& schema) {
+  return schema.contains("items") ? schema["items"] : schema;
+}
+
+// Null: the CRD has no such field.
+const Json& field_of(const Json& schema, const std::string& name) {
+  static const Json kNone;
+  const Json& inner = inside(schema);
+  const bool is_there = inner.contains("properties") && inner["properties"].contains(name);
+  return is_there ? inner["properties"][name] : kNone;
+}
+
+// What the API server sets, or what the field's description says. Null: none.
+Json default_of(const Json& field) {
+  if (field.contains("default")) return field["default"];
+  std::smatch found;
+  const std::string text = field.value("description", "");
+  if (!std::regex_search(text, found, std::regex("Default: ([^,.;]*)"))) return nullptr;
+  if (found[1] == "none") return nullptr;
+  return parse_json(found[1]).value_or(Json(found[1].str()));
+}
+
+template <class Member>
+constexpr bool kIsPlain = std::is_arithmetic_v<Member> || std::is_enum_v<Member> ||
+                          std::same_as<Member, seconds> || std::same_as<Member, std::string>;
+
+// What the visitors name, "heartbeat.leaseDurationSeconds", and how their bounds and the members'
+// defaults differ from the CRD's.
+struct Seen {
+  Names names;
+  Names differences;
+};
+
+class Looks {
  public:
-  NamesOf(std::string prefix, Names& names) : prefix_(std::move(prefix)), names_(names) {}
+  Looks(const Json& schema, std::string prefix, Seen& seen)
+      : schema_(schema), prefix_(std::move(prefix)), seen_(seen) {}
 
   template <class Member, class... More>
-  void operator()(const std::string& name, Member& member, const Rule& rule = {}, const More&...) {
+  void operator()(const std::string& name, Member& member, const Rule& rule = {},
+                  const More&... more) {
     other(name);
     if (rule.inside) other(name + "." + rule.inside);
-    look_into(member, prefix_ + name + "." + (rule.inside ? rule.inside + std::string(".") : ""));
+    const Json& field = field_of(schema_, name);
+    const Json& list = rule.inside ? field_of(field, rule.inside) : field;
+    const std::string path = prefix_ + name + (rule.inside ? std::string(".") + rule.inside : "");
+    const Rule none;
+    if (rule.least != none.least) compare(path, list, "minimum", rule.least);
+    if (rule.most != none.most) compare(path, list, "maximum", rule.most);
+    if (rule.bytes != none.bytes) compare(path, list, "maxLength", rule.bytes);
+    if (rule.entries != none.entries) compare(path, list, "maxItems", rule.entries);
+    if constexpr (kIsPlain<Member>) {
+      const Json set = default_of(field);
+      Member read = set.is_null() ? Member{} : member;
+      const JsonDocument object = document(Json{{name, set}});
+      JsonIn in(object);
+      if (!set.is_null()) in(name, read, rule, more...);
+      const bool is_said = field.is_object() && prefix_.find(".spec") != std::string::npos;
+      if (is_said && read != member) seen_.differences.insert(path + " default");
+    }
+    look_into(list, member, path + ".");
   }
   void truth(const std::string& name, bool&, bool&, const Rule& = {}) { other(name); }
   template <class Member>
@@ -39,7 +107,7 @@ class NamesOf {
     (*this)(name, member, rule);
   }
   void other(const std::string& name) {
-    EXPECT_TRUE(names_.insert(prefix_ + name).second) << prefix_ + name << " has two lines";
+    EXPECT_TRUE(seen_.names.insert(prefix_ + name).second) << prefix_ + name << " has two lines";
   }
   template <class Member, class... More>
   void own(Member&, const Rule& = {}, const More&...) {}
@@ -49,41 +117,55 @@ class NamesOf {
   }
 
  private:
+  void compare(const std::string& path, const Json& field, const char* keyword,
+               const Json& bound) {
+    const Json other = field.is_object() && field.contains(keyword) ? field[keyword] : Json();
+    if (other == bound) return;
+    seen_.differences.insert(path + " " + keyword + ": " + bound.dump() + ", CRD: " + other.dump());
+  }
   template <class Item>
-  void look_into(std::vector<Item>&, const std::string& prefix) {
+  void look_into(const Json& schema, std::vector<Item>&, const std::string& prefix) {
     Item item{};
-    look_into(item, prefix);
+    look_into(schema, item, prefix);
   }
   template <class Value>
-  void look_into(std::optional<Value>&, const std::string& prefix) {
+  void look_into(const Json& schema, std::optional<Value>&, const std::string& prefix) {
     Value value{};
-    look_into(value, prefix);
+    look_into(schema, value, prefix);
   }
   template <class Member>
-  void look_into(Member& member, const std::string& prefix) {
+  void look_into(const Json& schema, Member& member, const std::string& prefix) {
     if constexpr (requires(counting::Io io) { fields(io, member); }) {
-      NamesOf inner(prefix, names_);
+      Looks inner(schema, prefix, seen_);
       fields(inner, member);
     }
   }
 
+  const Json& schema_;
   std::string prefix_;
-  Names& names_;
+  Seen& seen_;
 };
 
 template <class Struct>
-Names named() {
-  Names names;
+void look(const std::string& part, Seen& seen) {
   Struct value;
-  NamesOf io("", names);
-  fields(io, value);
-  return names;
+  Looks looks(schema_of(part), part + ".", seen);
+  fields(looks, value);
 }
 
-// ---- What a CRD has.
+Seen look_at_all() {
+  Seen seen;
+  look<JobSpec>("durablejobs.spec", seen);
+  look<Status>("durablejobs.status", seen);
+  look<QueueSpec>("jobqueues.spec", seen);
+  look<QueueStatus>("jobqueues.status", seen);
+  look<PoolSpec>("workerpools.spec", seen);
+  look<PoolStatus>("workerpools.status", seen);
+  return seen;
+}
 
 void collect(const Json& schema, const std::string& prefix, Names& names) {
-  const Json& inner = schema.contains("items") ? schema["items"] : schema;
+  const Json& inner = inside(schema);
   if (!inner.contains("properties")) return;
   for (const auto& [name, field] : inner["properties"].items()) {
     names.insert(prefix + name);
@@ -92,39 +174,23 @@ void collect(const Json& schema, const std::string& prefix, Names& names) {
   }
 }
 
-Names fields_of(const std::string& plural, const char* part) {
-  std::ifstream file(CRD_FOLDER "/holdfast.dev_" + plural + ".yaml");
-  std::stringstream text;
-  text << file.rdbuf();
-  const auto documents = kube::parse_manifest(text.str());
-  EXPECT_TRUE(documents.ok()) << documents.error().message;
-  const Json& version = (*documents)[0]["spec"]["versions"][0];
-  Names names;
-  collect(version["schema"]["openAPIV3Schema"]["properties"][part], "", names);
-  return names;
-}
-
-TEST(Fields, TheSpecOfAJobHasThoseOfItsCrd) {
-  Names names = named<JobSpec>();
+TEST(Fields, TheStructsHaveThoseOfTheirCrds) {
+  Names names = look_at_all().names;
   // A stage has them from its job.
   for (const char* name : {"cancel", "suspend", "ttlSecondsAfterFinished"}) {
-    EXPECT_EQ(names.erase(std::string("stages.") + name), 1U);
+    EXPECT_EQ(names.erase(std::string("durablejobs.spec.stages.") + name), 1U);
   }
-  EXPECT_EQ(names, fields_of("durablejobs", "spec"));
+  Names crds;
+  for (const char* part : {"durablejobs.spec", "durablejobs.status", "jobqueues.spec",
+                           "jobqueues.status", "workerpools.spec", "workerpools.status"}) {
+    collect(schema_of(part), std::string(part) + ".", crds);
+  }
+  EXPECT_EQ(names, crds);
 }
 
-TEST(Fields, TheStatusOfAJobHasThoseOfItsCrd) {
-  EXPECT_EQ(named<Status>(), fields_of("durablejobs", "status"));
-}
-
-TEST(Fields, AQueueHasThoseOfItsCrd) {
-  EXPECT_EQ(named<QueueSpec>(), fields_of("jobqueues", "spec"));
-  EXPECT_EQ(named<QueueStatus>(), fields_of("jobqueues", "status"));
-}
-
-TEST(Fields, AWorkerPoolHasThoseOfItsCrd) {
-  EXPECT_EQ(named<PoolSpec>(), fields_of("workerpools", "spec"));
-  EXPECT_EQ(named<PoolStatus>(), fields_of("workerpools", "status"));
+// A bound that is changed in one place is a new difference.
+TEST(Fields, BoundsAndDefaultsAreThoseOfTheCrdsButForThese) {
+  EXPECT_EQ(look_at_all().differences, (Names{"x"}));
 }
 
 // ---- A member that no visitor names.
