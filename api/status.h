@@ -197,7 +197,7 @@ static_assert(names_all<StageStatus>());
 // Runs, indexes and `waiting` are those of the current stage, the rest is the whole job's.
 struct Status {
   Phase phase = Phase::kNone;
-  // Of a job with stages: the place of the current one in Job::stages, and all of them in their
+  // Of a job with stages: the position of the current one in Job::stages, and all of them in their
   // order. Else empty.
   std::size_t stage = 0;
   std::vector<StageStatus> stages;

@@ -35,8 +35,8 @@ std::string result_variable(std::string stage) {
 void add_stage(const reconciler::Status& status, Json& variables) {
   if (status.stages.empty()) return;
   variables.push_back({{"name", kStageVariable}, {"value", status.stages[status.stage].name}});
-  for (std::size_t place = 0; place < status.stage; ++place) {
-    const reconciler::StageStatus& stage = status.stages[place];
+  for (std::size_t position = 0; position < status.stage; ++position) {
+    const reconciler::StageStatus& stage = status.stages[position];
     if (stage.result.empty()) continue;
     variables.push_back({{"name", result_variable(stage.name)}, {"value", as_value(stage.result)}});
   }

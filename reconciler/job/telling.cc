@@ -95,8 +95,8 @@ Waiting words_of(const Context& context, const GoesOn& worst, const Status& next
 void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Making write,
                  Status& next) {
   auto run = next.runs.begin();  // both lists are in order
-  for (const auto& [place, step] : steps) {
-    const std::int64_t index = before.runs[place].index;
+  for (const auto& [position, step] : steps) {
+    const std::int64_t index = before.runs[position].index;
     while (run != next.runs.end() && run->index < index) ++run;
     if (run == next.runs.end()) return;
     if (run->index != index) continue;
@@ -159,10 +159,10 @@ namespace {
 
 std::string unreadable_rules(const Spec& spec) {
   std::string rules;
-  for (std::size_t place = 0; place < spec.success_policy.size(); ++place) {
-    const auto& indexes = spec.success_policy[place].indexes;
+  for (std::size_t position = 0; position < spec.success_policy.size(); ++position) {
+    const auto& indexes = spec.success_policy[position].indexes;
     if (!indexes || !indexes->empty()) continue;
-    rules += (rules.empty() ? "" : ", ") + std::to_string(place);
+    rules += (rules.empty() ? "" : ", ") + std::to_string(position);
   }
   return rules;
 }

@@ -66,8 +66,8 @@ bool template_has_failed(const RunContext& context) {
   // A template of which pods exist is not invalid: something refuses some of them. Open runs have
   // pods of this template, because it changes only while the job is suspended.
   const auto& runs = context.job.status.runs;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    if (runs[place].open() && context.pods[place]) return false;
+  for (std::size_t position = 0; position < runs.size(); ++position) {
+    if (runs[position].open() && context.pods[position]) return false;
   }
   const auto& pods = context.view.pods;
   return std::none_of(pods.begin(), pods.end(), [&](const PodView& pod) {
