@@ -69,9 +69,9 @@ class Executor {
   // Whether this namespace is being deleted: then it takes nothing new.
   Task<bool> namespace_goes(std::string namespace_);
 
-  // What the requests for runs of one job share with those of other namespaces: see Lanes. Live
+  // What the requests for runs of one job share with those of other namespaces: see Channels. Live
   // looks use it too.
-  controller::FairShare& lanes() { return lanes_; }
+  controller::FairShare& channels() { return channels_; }
 
  private:
   // The writes of one run, in their order.
@@ -97,7 +97,7 @@ class Executor {
   PodCreator creator_;
   PodWriter pods_;
   LeaseWriter leases_;
-  controller::FairShare lanes_;
+  controller::FairShare channels_;
 };
 
 }  // namespace holdfast::jobs

@@ -48,7 +48,7 @@ JobReconciler::JobReconciler(const Dependencies& dependencies, Config config)
                 {dependencies.random, caches_, membership_, dependencies.nodes,
                  dependencies.silences, dependencies.shards, creations_, neighbours_, executor_}),
       live_reads_({loop_, dependencies.client, caches_, dependencies.nodes, dependencies.shards,
-                   executor_.lanes()}),
+                   executor_.channels()}),
       strangers_(loop_, dependencies.client, caches_, membership_, executor_),
       namespace_looks_(
           loop_, [this](std::string ns) { return executor_.namespace_goes(std::move(ns)); }) {}

@@ -8,8 +8,8 @@
 
 #include "core/pause.h"
 #include "core/side_by_side.h"
+#include "operator/jobs/channels.h"
 #include "operator/jobs/job_facts.h"
-#include "operator/jobs/lanes.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
@@ -96,8 +96,8 @@ Task<Status> LiveReads::read_runs(const codecs::CachedJob& job, Limits limits, J
       if (known) known->look_failed = deps_.loop.now();
     });
   }
-  const Lanes lanes(deps_.lanes, job.job.namespace_, looks.size());
-  auto together = side_by_side(deps_.loop, lanes.count(), std::move(looks));
+  const Channels channels(deps_.channels, job.job.namespace_, looks.size());
+  auto together = side_by_side(deps_.loop, channels.count(), std::move(looks));
   co_await together;
   const bool none =
       std::none_of(runs.begin(), runs.end(), [](const auto& entry) { return entry.second.read; });

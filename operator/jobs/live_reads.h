@@ -27,7 +27,7 @@ class LiveReads {
     const JobCaches& caches;
     observe::NodeMonitor& nodes;
     const HeldShards& shards;
-    controller::FairShare& lanes;  // see Lanes
+    controller::FairShare& channels;  // see Channels
   };
   explicit LiveReads(const Dependencies& dependencies) : deps_(dependencies) {}
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/side_by_side.h"
-#include "operator/jobs/lanes.h"
+#include "operator/jobs/channels.h"
 #include "operator/jobs/pod_index.h"
 #include "reconciler/names.h"
 
@@ -53,8 +53,8 @@ Task<Status> StrangerPods::release_all(std::string ns, std::vector<codecs::PodPt
       if (!released) failure = released.error();
     });
   }
-  const Lanes lanes(executor_.lanes(), ns, releases.size());
-  auto together = side_by_side(loop_, lanes.count(), std::move(releases));
+  const Channels channels(executor_.channels(), ns, releases.size());
+  auto together = side_by_side(loop_, channels.count(), std::move(releases));
   co_await together;
   if (failure) co_return *failure;
   co_return Unit{};
