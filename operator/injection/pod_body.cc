@@ -126,7 +126,7 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   }
   if (!annotations.empty()) meta["annotations"] = std::move(annotations);
   if (job.spec.heartbeat) {
-    const Status injected = inject_agent(job, pod, agent_image, spec);
+    const Result<> injected = inject_agent(job, pod, agent_image, spec);
     if (!injected) return injected.error();
   }
   const Json environment = attempt_environment(job, pod);

@@ -53,15 +53,15 @@ class Executor {
   }
 
   // Removes our finalizer from a pod. It is no error if the pod is gone or replaced.
-  Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
-                           membership::Ownership::Claim claim, JobMemory* memory) {
+  Task<Result<>> release_pod(std::string namespace_, std::string name, std::string uid,
+                             membership::Ownership::Claim claim, JobMemory* memory) {
     return pods_.release(std::move(namespace_), std::move(name), std::move(uid), claim, memory);
   }
 
   // Gives a pod the labels that name its job. Likewise.
-  Task<Status> relabel_pod(std::string namespace_, std::string name, std::string uid,
-                           std::string job_name, std::string job_uid,
-                           membership::Ownership::Claim claim) {
+  Task<Result<>> relabel_pod(std::string namespace_, std::string name, std::string uid,
+                             std::string job_name, std::string job_uid,
+                             membership::Ownership::Claim claim) {
     return pods_.relabel(std::move(namespace_), std::move(name), std::move(uid),
                          std::move(job_name), std::move(job_uid), claim);
   }
