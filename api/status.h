@@ -91,7 +91,12 @@ struct Condition {
   bool unknown = false;
   std::optional<std::int64_t> observed_generation = std::nullopt;
   bool operator==(const Condition&) const = default;
+
+  void set(bool holds, const std::string& why, const std::string& text, Time now);
 };
+// The pool's or the queue's condition of this type, made if it is not there: !holds, since now.
+// Other programs may have filled the list.
+Condition& own_condition(std::vector<Condition>& all, const char* type, bool holds, Time now);
 template <class Io, Is<Condition> X>
 constexpr void fields(Io& io, X& condition) {
   io("type", condition.type, {.required = true, .at_rest = true});

@@ -1,7 +1,5 @@
 #include "reconciler/job/conditions.h"
 
-#include <chrono>
-
 #include "reconciler/job/status_limits.h"
 
 namespace holdfast::reconciler {
@@ -17,14 +15,7 @@ void set_condition(Status& status, const std::string& type, bool value, const st
     const auto before = type == "Stalled" ? status.conditions.begin() : status.conditions.end();
     found = &*status.conditions.insert(before, Condition{type, !value, "", "", now});
   }
-  if (found->status != value || found->unknown) {
-    found->last_transition_time = std::chrono::floor<seconds>(now);
-  }
-  found->status = value;
-  found->unknown = false;
-  found->observed_generation.reset();
-  found->reason = reason;
-  found->message = bounded(message);
+  found->set(value, reason, bounded(message), now);
 }
 
 void clear_condition(Status& status, const std::string& type, const std::string& reason, Time now) {
