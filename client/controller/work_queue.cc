@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "client/controller/fair_share.h"
+#include "client/kube/object.h"
 
 namespace holdfast::controller {
 namespace {

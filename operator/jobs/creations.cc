@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/controller/fair_share.h"
+#include "client/kube/object.h"
 
 namespace holdfast::jobs {
 
