@@ -107,7 +107,7 @@ int progress(const std::vector<std::string>& arguments) {
   if (arguments.size() > 1) return usage("progress takes one message: put it into quotes");
   const Result<std::string> path = read_progress_file(process_environment);
   if (!path.ok()) return failed(path.error(), kExitUsage);
-  const Status told = tell_progress(*path, arguments.empty() ? "" : arguments.front());
+  const Result<> told = tell_progress(*path, arguments.empty() ? "" : arguments.front());
   return told.ok() ? 0 : failed(told.error(), kExitFailed);
 }
 
@@ -121,7 +121,7 @@ int checkpoint(std::vector<std::string> arguments) {
   if (!text.ok()) return failed(text.error(), kExitUsage);
   const Result<std::string> path = read_progress_file(process_environment);
   if (!path.ok()) return failed(path.error(), kExitUsage);
-  const Status left = leave_checkpoint(*path, *text, wait);
+  const Result<> left = leave_checkpoint(*path, *text, wait);
   return left.ok() ? 0 : failed(left.error(), kExitFailed);
 }
 
@@ -159,7 +159,7 @@ int check(std::vector<std::string> arguments) {
 
 int install(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1) return usage("install needs the folder to copy to");
-  const Status installed = install_self(arguments.front());
+  const Result<> installed = install_self(arguments.front());
   return installed.ok() ? 0 : failed(installed.error(), kExitFailed);
 }
 

@@ -10,8 +10,6 @@ namespace {
 constexpr std::array<const char*, 5> kEvents = {"Succeeded", "Failed", "Cancelled", "StageEnded",
                                                 "Stalled"};
 
-constexpr std::size_t kNameLimit = 63;
-
 }  // namespace
 
 std::vector<std::string> target_names(const JsonView& json) {
@@ -19,7 +17,7 @@ std::vector<std::string> target_names(const JsonView& json) {
   for (const JsonView one : json) {
     std::string name(one.string_or(""));
     const bool is_known = std::find(names.begin(), names.end(), name) != names.end();
-    if (name.empty() || name.size() > kNameLimit || is_known) continue;
+    if (name.empty() || name.size() > kTargetNameLimit || is_known) continue;
     if (names.size() == kNotifyLimit) break;
     names.push_back(std::move(name));
   }
@@ -29,8 +27,8 @@ std::vector<std::string> target_names(const JsonView& json) {
 const char* to_string(NotifyEvent event) { return kEvents[static_cast<std::size_t>(event)]; }
 
 std::optional<NotifyEvent> parse_notify_event(const std::string& text) {
-  for (std::size_t place = 0; place < kEvents.size(); ++place) {
-    if (text == kEvents[place]) return static_cast<NotifyEvent>(place);
+  for (std::size_t position = 0; position < kEvents.size(); ++position) {
+    if (text == kEvents[position]) return static_cast<NotifyEvent>(position);
   }
   return std::nullopt;
 }

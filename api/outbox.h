@@ -25,6 +25,7 @@ inline void read_word(const std::string& word, NotifyEvent& event) {
 
 // The limits of the CRD's schema.
 inline constexpr std::size_t kNotifyLimit = 4;  // targets of a job
+inline constexpr std::size_t kTargetNameLimit = 63;
 inline constexpr std::size_t kOutboxLimit = 32;
 inline constexpr std::size_t kNotifyTextLimit = 256;
 

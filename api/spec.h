@@ -219,7 +219,7 @@ static_assert(names_all<Stage>());
 inline constexpr const char* kFirstStage = "main";
 inline constexpr seconds kAlwaysDeadline{600};  // of an Always stage that sets none
 
-// The queue that a job waits in, and its place there: docs/queues.md.
+// The queue that a job waits in, and its rank there: docs/queues.md.
 struct QueueRef {
   std::string name;
   std::int64_t priority = 0;

@@ -1,8 +1,26 @@
 #include "api/status.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace holdfast::api {
+
+void Condition::set(bool holds, const std::string& why, const std::string& text, Time now) {
+  if (status != holds || unknown) last_transition_time = std::chrono::floor<seconds>(now);
+  status = holds;
+  unknown = false;
+  observed_generation.reset();
+  reason = why;
+  message = text;
+}
+
+Condition& own_condition(std::vector<Condition>& all, const char* type, bool holds, Time now) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Condition& one) { return one.type == type; });
+  if (found != all.end()) return *found;
+  if (all.size() >= kConditionLimit) all.resize(kConditionLimit - 1);
+  return all.emplace_back(Condition{type, !holds, "", "", now});
+}
 
 const Run& Status::run() const {
   static const Run kNone;

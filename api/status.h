@@ -91,7 +91,12 @@ struct Condition {
   bool unknown = false;
   std::optional<std::int64_t> observed_generation = std::nullopt;
   bool operator==(const Condition&) const = default;
+
+  void set(bool holds, const std::string& why, const std::string& text, Time now);
 };
+// The pool's or the queue's condition of this type, made if it is not there: !holds, since now.
+// Other programs may have filled the list.
+Condition& own_condition(std::vector<Condition>& all, const char* type, bool holds, Time now);
 template <class Io, Is<Condition> X>
 constexpr void fields(Io& io, X& condition) {
   io("type", condition.type, {.required = true, .at_rest = true});
@@ -197,7 +202,7 @@ static_assert(names_all<StageStatus>());
 // Runs, indexes and `waiting` are those of the current stage, the rest is the whole job's.
 struct Status {
   Phase phase = Phase::kNone;
-  // Of a job with stages: the place of the current one in Job::stages, and all of them in their
+  // Of a job with stages: the position of the current one in Job::stages, and all of them in their
   // order. Else empty.
   std::size_t stage = 0;
   std::vector<StageStatus> stages;

@@ -40,7 +40,10 @@ struct Error {
   std::vector<std::string> cause_fields;
 };
 
-template <class T>
+struct Unit {};
+
+// Result<>: an Error, or it is done.
+template <class T = Unit>
 class [[nodiscard]] Result {
  public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
@@ -60,9 +63,6 @@ class [[nodiscard]] Result {
  private:
   std::variant<T, Error> state_;
 };
-
-struct Unit {};
-using Status = Result<Unit>;
 
 inline Error make_error(ErrorCode code, std::string message) {
   Error error;

@@ -27,12 +27,12 @@ struct SideBySide {
   Loop& loop;
   std::vector<std::function<Task<void>()>> tasks;
   std::size_t next = 0;
-  std::size_t lanes = 0;  // that still run
+  std::size_t channels = 0;  // that still run
   std::function<void(Unit)> done = nullptr;
   std::exception_ptr exception = nullptr;
 };
 
-inline Task<void> run_lane(std::shared_ptr<SideBySide> all) {
+inline Task<void> run_channel(std::shared_ptr<SideBySide> all) {
   while (all->next < all->tasks.size()) {
     const std::size_t mine = all->next++;
     try {
@@ -42,13 +42,13 @@ inline Task<void> run_lane(std::shared_ptr<SideBySide> all) {
       if (!all->exception) all->exception = std::current_exception();
     }
   }
-  if (--all->lanes == 0) all->loop.post([done = std::move(all->done)] { done(Unit{}); });
+  if (--all->channels == 0) all->loop.post([done = std::move(all->done)] { done(Unit{}); });
 }
 
 }  // namespace internal
 
-// At most `lanes` of them run at a time. They start in their order.
-inline Task<void> side_by_side(Loop& loop, std::size_t lanes,
+// At most `channels` of them run at a time. They start in their order.
+inline Task<void> side_by_side(Loop& loop, std::size_t channels,
                                std::vector<std::function<Task<void>()>> tasks) {
   if (tasks.empty()) co_return;
   if (tasks.size() == 1) {
@@ -58,11 +58,11 @@ inline Task<void> side_by_side(Loop& loop, std::size_t lanes,
   }
   const auto all = std::make_shared<internal::SideBySide>(
       internal::SideBySide{.loop = loop, .tasks = std::move(tasks)});
-  all->lanes = std::clamp<std::size_t>(lanes, 1, all->tasks.size());
+  all->channels = std::clamp<std::size_t>(channels, 1, all->tasks.size());
   Callback<Unit> ended([&all](Callback<Unit>::Done done) {
     all->done = std::move(done);
-    const std::size_t started = all->lanes;
-    for (std::size_t lane = 0; lane < started; ++lane) spawn(internal::run_lane(all));
+    const std::size_t started = all->channels;
+    for (std::size_t channel = 0; channel < started; ++channel) spawn(internal::run_channel(all));
   });
   co_await ended;
   if (all->exception) std::rethrow_exception(all->exception);

@@ -4,9 +4,9 @@ namespace holdfast::reconciler {
 
 bool is_empty(AtPlace place) { return place != AtPlace::kUnknown && place != AtPlace::kRunning; }
 
-const RunView& JobView::seen(std::size_t place) const {
+const RunView& JobView::seen(std::size_t position) const {
   static const RunView kNothing;
-  return place < runs.size() ? runs[place] : kNothing;
+  return position < runs.size() ? runs[position] : kNothing;
 }
 
 RunView& JobView::begun() {

@@ -252,13 +252,13 @@ struct LeaseOver {
 struct JobView {
   Job job;
   std::vector<PodView> pods;  // with the job in owner or label, or with a recorded UID
-  std::vector<RunView> runs;  // of job.status.runs, each in its place
+  std::vector<RunView> runs;  // of job.status.runs, each at its position
   Observed observed;
   std::vector<LeaseOver> leases_over;  // only of a job with a heartbeat, or with stages
   std::string shard_label{};           // what its pods' labels should say
 
-  // The view of the run at this place in status.runs; an empty one if `runs` is shorter.
-  const RunView& seen(std::size_t place) const;
+  // The view of the run at this position in status.runs; an empty one if `runs` is shorter.
+  const RunView& seen(std::size_t position) const;
   // Of the job's first run.
   RunView& begun();
 };

@@ -29,7 +29,7 @@ struct Ended {
 };
 // A stage that a status write ends, for metrics.
 struct StageEnded {
-  std::size_t place = 0;  // in Job::stages
+  std::size_t position = 0;  // in Job::stages
   StagePhase phase = StagePhase::kSucceeded;
 };
 // PUT on /status with the resourceVersion that was read.

@@ -63,7 +63,7 @@ class FolderWatch {
   const int descriptor_;
 };
 
-Status wait_for(const std::string& progress_file, const std::string& id) {
+Result<> wait_for(const std::string& progress_file, const std::string& id) {
   const FolderWatch watch(folder_of(progress_file));
   while (true) {
     if (read_regular_file(told_file_of(progress_file), kMaxIdBytes) == id) return Unit{};
@@ -106,9 +106,9 @@ Result<std::string> checkpoint_text(const std::string& argument) {
   return text;
 }
 
-Status leave_checkpoint(const std::string& progress_file, const std::string& text, bool wait) {
+Result<> leave_checkpoint(const std::string& progress_file, const std::string& text, bool wait) {
   const std::string id = new_id();
-  const Status left = replace_file(file_of(progress_file), id + "\n" + text, 0644);
+  const Result<> left = replace_file(file_of(progress_file), id + "\n" + text, 0644);
   if (!left || !wait) return left;
   return wait_for(progress_file, id);
 }

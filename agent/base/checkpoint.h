@@ -18,7 +18,7 @@ struct Checkpoint {
 // The command `checkpoint [--wait] TEXT|@FILE`. An error says what is wrong with the text. `wait`:
 // returns once the API server has it. An error: the agent cannot say so any more, or another
 // checkpoint came first.
-Status leave_checkpoint(const std::string& progress_file, const std::string& text, bool wait);
+Result<> leave_checkpoint(const std::string& progress_file, const std::string& text, bool wait);
 // The text of the command's argument.
 Result<std::string> checkpoint_text(const std::string& argument);
 

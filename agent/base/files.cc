@@ -44,7 +44,7 @@ int make_file(const std::string& path, mode_t mode) {
 
 // In the same folder, under a name unique to this process.
 template <class Fill>
-Status make_and_rename(const std::string& path, mode_t mode, Fill fill) {
+Result<> make_and_rename(const std::string& path, mode_t mode, Fill fill) {
   const std::string scratch = path + "." + std::to_string(::getpid());
   const int file = make_file(scratch, mode);
   if (file < 0) return system_error(scratch, errno);
@@ -80,7 +80,7 @@ int copy(int from, int to) {
 
 }  // namespace
 
-Status replace_file(const std::string& path, const std::string& content, mode_t mode) {
+Result<> replace_file(const std::string& path, const std::string& content, mode_t mode) {
   return make_and_rename(path, mode, [&](int file) { return write_all(file, content); });
 }
 
@@ -128,10 +128,10 @@ void leave_last_words(const std::string& path, const std::string& words, Duratio
   ::close(over[0]);
 }
 
-Status install_self(const std::string& folder) {
+Result<> install_self(const std::string& folder) {
   const int self = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   if (self < 0) return system_error("/proc/self/exe", errno);
-  Status copied =
+  Result<> copied =
       make_and_rename(folder + "/agent", 0755, [&](int file) { return copy(self, file); });
   ::close(self);
   return copied;

@@ -12,7 +12,7 @@
 namespace holdfast::agent {
 
 // Replaces the file. An error names the path and the system's reason.
-Status replace_file(const std::string& path, const std::string& content, mode_t mode);
+Result<> replace_file(const std::string& path, const std::string& content, mode_t mode);
 
 // The first `max_bytes` of a regular file. No value: there is no such file, or it is a link or a
 // pipe.
@@ -31,6 +31,6 @@ void write_termination_message(const std::string& path, const std::string& line)
 void leave_last_words(const std::string& path, const std::string& words, Duration limit);
 
 // Copies this program to FOLDER/agent, mode 0755, as replace_file() does.
-Status install_self(const std::string& folder);
+Result<> install_self(const std::string& folder);
 
 }  // namespace holdfast::agent

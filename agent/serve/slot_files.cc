@@ -19,7 +19,7 @@ std::string result_file_in(const std::string& folder) { return folder + "/result
 std::string message_file_in(const std::string& folder) { return folder + "/message"; }
 
 // A command may have put a link in the folder's place. Then only the link goes.
-Status clean_folder(const std::string& folder, const std::string& message) {
+Result<> clean_folder(const std::string& folder, const std::string& message) {
   namespace fs = std::filesystem;
   std::error_code error;
   fs::remove_all(folder, error);

@@ -12,7 +12,7 @@ std::string result_file_in(const std::string& folder);
 std::string message_file_in(const std::string& folder);
 
 // Removes what the last attempt left, and writes the message of the next one.
-Status clean_folder(const std::string& folder, const std::string& message);
+Result<> clean_folder(const std::string& folder, const std::string& message);
 
 // The start of the file that the command left, as one line of at most kMaxResultBytes; empty: none.
 std::string read_result(const std::string& folder);

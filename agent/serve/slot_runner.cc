@@ -75,7 +75,7 @@ void SlotRunner::prepare(const AttemptId& id, Assignment assignment, Then then) 
   if (settings_.no_op) return then("");
   const bool queued = later([folder = settings_.folder, message = assignment_.message,
                              look = command_files_.look(""), then]() mutable -> FileThread::Then {
-    const Status clean = clean_folder(folder, message);
+    const Result<> clean = clean_folder(folder, message);
     look();  // what is there now is not the command's
     return [then, why = clean.ok() ? "" : clean.error().message] { then(why); };
   });
@@ -86,7 +86,7 @@ void SlotRunner::write_message(const std::string& message, Then then) {
   if (settings_.no_op) return then("");
   const bool queued =
       later([path = message_file_in(settings_.folder), message, then]() -> FileThread::Then {
-        const Status written = replace_file(path, message, 0644);
+        const Result<> written = replace_file(path, message, 0644);
         return [then, why = written.ok() ? "" : written.error().message] { then(why); };
       });
   if (!queued) then(settings_.folder + " hangs");

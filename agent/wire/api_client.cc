@@ -63,7 +63,7 @@ class ApiClient::Connection : public std::enable_shared_from_this<Connection> {
     http::TlsConfig tls;
     tls.ca = ca;
     if (tls.ca.empty()) return path + " is empty";
-    const Status applied = http::apply_tls(context_.native_handle(), tls, server_.host);
+    const Result<> applied = http::apply_tls(context_.native_handle(), tls, server_.host);
     if (!applied.ok()) return path + ": " + applied.error().message;
     context_.set_verify_mode(asio::ssl::verify_peer);
     stream_.emplace(io_, context_);  // takes its settings from the context now

@@ -36,32 +36,32 @@ class FairLine {
 
   bool admits(const std::string& tenant) const { return share_.admits(tenant); }
   void add(const std::string& tenant, T one) {
-    lane(tenant).waiting.push_back(std::move(one));
+    part(tenant).waiting.push_back(std::move(one));
     share_.begin(tenant);
   }
   void add_first(const std::string& tenant, T one) {
-    lane(tenant).waiting.push_front(std::move(one));
+    part(tenant).waiting.push_front(std::move(one));
     share_.begin(tenant);
   }
 
   // Takes the next item. It is in progress until done().
   std::optional<Next> next(SteadyTime now) {
-    for (auto lane = lanes_.begin(); lane != lanes_.end();) {
-      if (lane->in_progress == at_once_ || now < lane->not_before) {
-        ++lane;
-      } else if (!lane->waiting.empty()) {
-        return take(lane);
-      } else if (lane->in_progress > 0) {
-        ++lane;
+    for (auto part = parts_.begin(); part != parts_.end();) {
+      if (part->in_progress == at_once_ || now < part->not_before) {
+        ++part;
+      } else if (!part->waiting.empty()) {
+        return take(part);
+      } else if (part->in_progress > 0) {
+        ++part;
       } else {
-        index_.erase(lane->tenant);
-        lane = lanes_.erase(lane);
+        index_.erase(part->tenant);
+        part = parts_.erase(part);
       }
     }
     return std::nullopt;
   }
   void done(const std::string& tenant, SteadyTime not_before) {
-    Lane& ended = lane(tenant);
+    Part& ended = part(tenant);
     --ended.in_progress;
     ended.not_before = not_before;
   }
@@ -69,9 +69,9 @@ class FairLine {
   // When the first delayed tenant may go on; none: no tenant is delayed.
   std::optional<SteadyTime> wake(SteadyTime now) const {
     std::optional<SteadyTime> first;
-    for (const Lane& lane : lanes_) {
-      const bool waits = lane.in_progress < at_once_ && now < lane.not_before;
-      if (waits && (!first || lane.not_before < *first)) first = lane.not_before;
+    for (const Part& part : parts_) {
+      const bool waits = part.in_progress < at_once_ && now < part.not_before;
+      if (waits && (!first || part.not_before < *first)) first = part.not_before;
     }
     return first;
   }
@@ -79,33 +79,33 @@ class FairLine {
   std::size_t waiting() const { return static_cast<std::size_t>(share_.in_use()); }
 
  private:
-  struct Lane {
+  struct Part {
     std::string tenant;
     std::deque<T> waiting;
     int in_progress = 0;
     SteadyTime not_before{};
   };
-  using Lanes = std::list<Lane>;
+  using Parts = std::list<Part>;
 
-  Lane& lane(const std::string& tenant) {
+  Part& part(const std::string& tenant) {
     const auto found = index_.find(tenant);
     if (found != index_.end()) return *found->second;
-    lanes_.push_back({tenant, {}, 0, {}});
-    return *(index_[tenant] = std::prev(lanes_.end()));
+    parts_.push_back({tenant, {}, 0, {}});
+    return *(index_[tenant] = std::prev(parts_.end()));
   }
-  Next take(typename Lanes::iterator lane) {
-    Next next{lane->tenant, std::move(lane->waiting.front())};
-    lane->waiting.pop_front();
-    ++lane->in_progress;
-    share_.end(lane->tenant);
-    lanes_.splice(lanes_.end(), lanes_, lane);  // the others have their turns first
+  Next take(typename Parts::iterator part) {
+    Next next{part->tenant, std::move(part->waiting.front())};
+    part->waiting.pop_front();
+    ++part->in_progress;
+    share_.end(part->tenant);
+    parts_.splice(parts_.end(), parts_, part);  // the others have their turns first
     return next;
   }
 
   FairShare share_;
   const int at_once_;
-  Lanes lanes_;  // in the order of their turns
-  std::unordered_map<std::string, typename Lanes::iterator> index_;
+  Parts parts_;  // in the order of their turns
+  std::unordered_map<std::string, typename Parts::iterator> index_;
 };
 
 }  // namespace holdfast::controller

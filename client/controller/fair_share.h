@@ -9,12 +9,7 @@
 
 namespace holdfast::controller {
 
-// The tenant of a job's key is its namespace.
-inline std::string tenant_of(const std::string& key) {
-  const std::size_t slash = key.find('/');
-  return key.substr(0, slash == std::string::npos ? 0 : slash);
-}
-
+// A tenant is a namespace.
 class FairShare {
  public:
   // `each`: the most for a single tenant. In all there are twice as many.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/controller/fair_share.h"
+#include "client/kube/object.h"
 
 namespace holdfast::controller {
 namespace {
@@ -58,7 +59,7 @@ void ReconcilePool::State::dispatch() {
     if (begun == config.workers) return dispatch_later();
     std::optional<std::string> key = queue.take(admits);
     if (!key) break;
-    share.begin(tenant_of(*key));
+    share.begin(kube::namespace_of(*key));
     tell_active();
     spawn(run(shared_from_this(), std::move(*key)));
   }
@@ -118,7 +119,7 @@ void ReconcilePool::State::settle(const std::string& key, const ReconcileResult&
     queue.forget(key);
   }
   queue.done(key);
-  share.end(tenant_of(key));
+  share.end(kube::namespace_of(key));
   tell_active();
   if (metrics.on_result) metrics.on_result(label, took);
   dispatch_later();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "client/controller/fair_share.h"
+#include "client/kube/object.h"
 
 namespace holdfast::controller {
 namespace {
@@ -27,19 +28,19 @@ constexpr Duration kSweepInterval = std::chrono::seconds(1);
 using Keys = std::list<std::string>;
 
 // The ready keys of one priority, by tenant; the tenants take turns.
-class Lane {
+class Level {
  public:
   Keys::iterator add(const std::string& key) {
-    const std::string tenant = tenant_of(key);
+    const std::string tenant = kube::namespace_of(key);
     const auto [found, added] = of_.try_emplace(tenant);
     if (added) turns_.push_back(tenant);
     ++size_;
     return found->second.insert(found->second.end(), key);
   }
-  void remove(const std::string& key, Keys::iterator place) {
-    const std::string tenant = tenant_of(key);
+  void remove(const std::string& key, Keys::iterator position) {
+    const std::string tenant = kube::namespace_of(key);
     Keys& keys = of_.at(tenant);
-    keys.erase(place);
+    keys.erase(position);
     --size_;
     if (!keys.empty()) return;
     of_.erase(tenant);
@@ -55,7 +56,7 @@ class Lane {
   // Takes the key that next() showed; its tenant's next turn comes after the others'.
   std::string take(const std::string* next) {
     std::string key = *next;
-    const std::string tenant = tenant_of(key);
+    const std::string tenant = kube::namespace_of(key);
     turns_.remove(tenant);
     Keys& keys = of_.at(tenant);
     keys.pop_front();
@@ -87,7 +88,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     bool dirty = false;  // must be handed out
     bool processing = false;
     Priority priority = Priority::kLow;  // if dirty
-    Keys::iterator place;                // in its lane; only if dirty and not processing
+    Keys::iterator position;             // in its level; only if dirty and not processing
     SteadyTime dirty_since{};
     SteadyTime taken_at{};
     TimerId timer = 0;  // 0: no delay is pending
@@ -103,10 +104,10 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
         on_ready(std::move(ready)),
         metrics(std::move(hooks)) {}
 
-  Lane& lane(Priority priority) { return lanes[static_cast<std::size_t>(priority)]; }
+  Level& level(Priority priority) { return levels[static_cast<std::size_t>(priority)]; }
   std::size_t depth() const {
     std::size_t count = 0;
-    for (const Lane& one : lanes) count += one.size();
+    for (const Level& one : levels) count += one.size();
     return count;
   }
   void add(const std::string& key, Priority priority);
@@ -115,7 +116,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   void tell_ready();
   Duration bucket_delay(const std::string& tenant);
   void sweep_buckets(double rate, double burst);
-  Lane* next_lane(const Admits& admits, const std::string** key);
+  Level* next_level(const Admits& admits, const std::string** key);
   void drop_timer(Item& item) { loop.cancel(std::exchange(item.timer, 0)); }
 
   Loop& loop;
@@ -124,7 +125,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   const Metrics metrics;
 
   Items items;
-  std::array<Lane, kPriorities> lanes;
+  std::array<Level, kPriorities> levels;
   std::unordered_map<std::string, int> failures;
   std::size_t processing = 0;
   bool patient_had_turn = false;
@@ -155,7 +156,7 @@ void WorkQueue::State::tell_ready() {
 }
 
 void WorkQueue::State::make_ready(const std::string& key, Item& item) {
-  item.place = lane(item.priority).add(key);
+  item.position = level(item.priority).add(key);
   tell_ready();
 }
 
@@ -164,7 +165,7 @@ void WorkQueue::State::add(const std::string& key, Priority priority) {
   Item& item = items[key];
   if (item.dirty) {
     if (item.priority <= priority) return;
-    if (!item.processing) lane(item.priority).remove(key, item.place);
+    if (!item.processing) level(item.priority).remove(key, item.position);
     item.priority = priority;
     if (!item.processing) make_ready(key, item);
     return;
@@ -218,20 +219,20 @@ void WorkQueue::State::sweep_buckets(double rate, double burst) {
   std::erase_if(buckets, [&](const auto& one) { return one.second.at(now, rate) >= burst; });
 }
 
-// The first lane with a key. In turns with it: the later lane that has waited longest, if too long.
-Lane* WorkQueue::State::next_lane(const Admits& admits, const std::string** key) {
-  Lane* first = nullptr;
-  Lane* patient = nullptr;
+// The first level with a key. In turns with it: the later one that has waited longest, if too long.
+Level* WorkQueue::State::next_level(const Admits& admits, const std::string** key) {
+  Level* first = nullptr;
+  Level* patient = nullptr;
   const std::string* first_key = nullptr;
   SteadyTime longest = loop.now() - kPatience;
-  for (Lane& lane : lanes) {
-    const std::string* const next = lane.next(admits);
+  for (Level& level : levels) {
+    const std::string* const next = level.next(admits);
     if (next == nullptr) continue;
     if (first == nullptr) {
-      first = &lane;
+      first = &level;
       first_key = next;
     } else if (items.at(*next).dirty_since <= longest) {
-      patient = &lane;
+      patient = &level;
       longest = items.at(*next).dirty_since;
       *key = next;
     }
@@ -262,7 +263,7 @@ void WorkQueue::add_rate_limited(const std::string& key, Duration at_least, Prio
   if (state_->config.base_delay <= state_->config.max_delay / (std::int64_t{1} << failures)) {
     delay = state_->config.base_delay * (std::int64_t{1} << failures);
   }
-  state_->add_after(key, std::max({delay, state_->bucket_delay(tenant_of(key)), at_least}),
+  state_->add_after(key, std::max({delay, state_->bucket_delay(kube::namespace_of(key)), at_least}),
                     priority);
 }
 
@@ -272,9 +273,9 @@ std::optional<std::string> WorkQueue::take(const Admits& admits) {
   State& state = *state_;
   if (state.stopped) return std::nullopt;
   const std::string* next = nullptr;
-  Lane* const lane = state.next_lane(admits, &next);
-  if (lane == nullptr) return std::nullopt;
-  std::string key = lane->take(next);
+  Level* const level = state.next_level(admits, &next);
+  if (level == nullptr) return std::nullopt;
+  std::string key = level->take(next);
   State::Item& item = state.items.at(key);
   item.dirty = false;
   item.processing = true;
@@ -322,7 +323,7 @@ Duration WorkQueue::longest_running() const {
 void WorkQueue::shut_down() {
   State& state = *state_;
   state.stopped = true;
-  for (Lane& lane : state.lanes) lane.clear();
+  for (Level& level : state.levels) level.clear();
   for (auto it = state.items.begin(); it != state.items.end();) {
     State::Item& item = it->second;
     state.drop_timer(item);

@@ -361,9 +361,9 @@ void CpprestTransport::cancel(CallId id) {
   }
 }
 
-Status CpprestTransport::set_tls(TlsConfig tls) {
+Result<> CpprestTransport::set_tls(TlsConfig tls) {
   Impl& impl = *impl_;
-  Status made = impl.wire->set_tls(tls);
+  Result<> made = impl.wire->set_tls(tls);
   if (!made.ok()) return made;
   std::vector<CallId> ids;
   for (const auto& [id, stream] : impl.streams) ids.push_back(id);

@@ -44,7 +44,7 @@ class CpprestTransport : public Transport {
 
   // New connections use it from now on. Requests in flight end as they began. Streams end with
   // kTransient, so that the caller opens them again. An unusable configuration changes nothing.
-  Status set_tls(TlsConfig tls);
+  Result<> set_tls(TlsConfig tls);
 
   // File descriptors of this process: more than one if a tunnel leads to the server (tunnel.h).
   std::uint64_t descriptors_per_connection() const;

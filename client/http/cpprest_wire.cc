@@ -162,7 +162,7 @@ http_client_config make_config(const CpprestWire::Config& wire, const Tunnel* tu
   config.set_validate_certificates(!tls.insecure_skip_verify);
   config.set_tlsext_sni_enabled(!is_ip_literal(host));
   config.set_ssl_context_callback([tls, host, refusal](boost::asio::ssl::context& context) {
-    const Status applied = apply_tls(context.native_handle(), tls, host);
+    const Result<> applied = apply_tls(context.native_handle(), tls, host);
     if (!applied.ok()) throw std::runtime_error(applied.error().message);
     record_refusals(context.native_handle(), host, refusal);
   });
@@ -190,9 +190,9 @@ Result<std::unique_ptr<CpprestWire>> CpprestWire::create(Config config, const Tl
     }
   });
   std::unique_ptr<CpprestWire> wire(new CpprestWire(std::move(config)));
-  const Status opened = wire->open_tunnel(tls);
+  const Result<> opened = wire->open_tunnel(tls);
   if (!opened.ok()) return opened.error();
-  const Status made = wire->set_tls(tls);
+  const Result<> made = wire->set_tls(tls);
   if (!made.ok()) return made.error();
   return wire;
 }
@@ -203,7 +203,7 @@ std::string CpprestWire::host_header() const {
   return is_v6(config_.endpoint.host) ? config_.endpoint.host : "";
 }
 
-Status CpprestWire::open_tunnel(const TlsConfig& tls) {
+Result<> CpprestWire::open_tunnel(const TlsConfig& tls) {
   Tunnel::Config tunnel;
   tunnel.host = config_.endpoint.host;
   tunnel.port = config_.endpoint.port;
@@ -227,24 +227,24 @@ Status CpprestWire::open_tunnel(const TlsConfig& tls) {
   return Unit{};
 }
 
-Status CpprestWire::set_tls(const TlsConfig& tls) {
-  const Status valid = validate_tls(tls);
+Result<> CpprestWire::set_tls(const TlsConfig& tls) {
+  const Result<> valid = validate_tls(tls);
   if (!valid.ok()) return valid;
   if (tunnel_ && tls.ca != tls_.ca) {
-    const Status trusted = tunnel_->trust(tls.ca);
+    const Result<> trusted = tunnel_->trust(tls.ca);
     if (!trusted.ok()) return trusted;
   }
-  Status made = make_clients(tls);
+  Result<> made = make_clients(tls);
   if (made.ok()) tls_ = tls;
   return made;
 }
 
 void CpprestWire::drop_idle_connections() {
   // If it fails, the old ones stay.
-  [[maybe_unused]] const Status made = make_clients(tls_);
+  [[maybe_unused]] const Result<> made = make_clients(tls_);
 }
 
-Status CpprestWire::make_clients(const TlsConfig& tls) {
+Result<> CpprestWire::make_clients(const TlsConfig& tls) {
   try {
     const auto refusal = std::make_shared<CertificateRefusal>();
     const web::uri base(base_url(config_.endpoint));

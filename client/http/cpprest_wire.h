@@ -31,7 +31,7 @@ class CpprestWire {
   ~CpprestWire();
 
   // New exchanges use it. Exchanges in progress end as they began. A failure changes nothing.
-  Status set_tls(const TlsConfig& tls);
+  Result<> set_tls(const TlsConfig& tls);
 
   // New exchanges use new connections. Those in progress end as they began.
   void drop_idle_connections();
@@ -57,10 +57,10 @@ class CpprestWire {
  private:
   struct Clients;
   explicit CpprestWire(Config config);
-  Status make_clients(const TlsConfig& tls);
+  Result<> make_clients(const TlsConfig& tls);
 
   std::string host_header() const;  // empty: the URL's
-  Status open_tunnel(const TlsConfig& tls);
+  Result<> open_tunnel(const TlsConfig& tls);
 
   const Config config_;
   std::unique_ptr<Tunnel> tunnel_;  // null: cpprestsdk goes the way by itself

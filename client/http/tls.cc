@@ -31,7 +31,7 @@ Certificate next_certificate(BIO* bio) {
 // True when the last read failed because the text had ended.
 bool at_end() { return ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE; }
 
-Status trust(X509_STORE* store, const std::string& ca) {
+Result<> trust(X509_STORE* store, const std::string& ca) {
   const Bio bio = reader(ca);
   int count = 0;
   while (const Certificate certificate = next_certificate(bio.get())) {
@@ -47,14 +47,14 @@ Status trust(X509_STORE* store, const std::string& ca) {
   return Unit{};
 }
 
-Status trust_only(SSL_CTX* context, const std::string& ca) {
+Result<> trust_only(SSL_CTX* context, const std::string& ca) {
   Store store(X509_STORE_new());
-  Status trusted = trust(store.get(), ca);
+  Result<> trusted = trust(store.get(), ca);
   if (trusted.ok()) SSL_CTX_set_cert_store(context, store.release());
   return trusted;
 }
 
-Status present(SSL_CTX* context, const TlsConfig& tls) {
+Result<> present(SSL_CTX* context, const TlsConfig& tls) {
   if (tls.client_certificate.empty() || tls.client_key.empty()) {
     return invalid_pem("a client certificate and its key must come together");
   }
@@ -79,7 +79,7 @@ Status present(SSL_CTX* context, const TlsConfig& tls) {
   return Unit{};
 }
 
-Status expect_host(SSL_CTX* context, const std::string& host) {
+Result<> expect_host(SSL_CTX* context, const std::string& host) {
   X509_VERIFY_PARAM* const parameters = SSL_CTX_get0_param(context);
   X509_VERIFY_PARAM_set_hostflags(
       parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
@@ -92,29 +92,29 @@ Status expect_host(SSL_CTX* context, const std::string& host) {
 
 }  // namespace
 
-Status apply_tls(SSL_CTX* context, const TlsConfig& tls, const std::string& host) {
+Result<> apply_tls(SSL_CTX* context, const TlsConfig& tls, const std::string& host) {
   ERR_clear_error();
   if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1) {
     return invalid_pem("TLS 1.2 is not available");
   }
   if (!tls.ca.empty()) {
-    const Status trusted = trust_only(context, tls.ca);
+    const Result<> trusted = trust_only(context, tls.ca);
     if (!trusted.ok()) return trusted;
   } else if (X509_STORE_set_default_paths(SSL_CTX_get_cert_store(context)) != 1) {
     return invalid_pem("the system's CAs cannot be read");
   }
   if (!tls.client_certificate.empty() || !tls.client_key.empty()) {
-    const Status presented = present(context, tls);
+    const Result<> presented = present(context, tls);
     if (!presented.ok()) return presented;
   }
-  return tls.insecure_skip_verify ? Status(Unit{}) : expect_host(context, host);
+  return tls.insecure_skip_verify ? Result<>(Unit{}) : expect_host(context, host);
 }
 
-Status trust_too(SSL_CTX* context, const std::string& ca) {
-  return ca.empty() ? Status(Unit{}) : trust(SSL_CTX_get_cert_store(context), ca);
+Result<> trust_too(SSL_CTX* context, const std::string& ca) {
+  return ca.empty() ? Result<>(Unit{}) : trust(SSL_CTX_get_cert_store(context), ca);
 }
 
-Status validate_tls(const TlsConfig& tls) {
+Result<> validate_tls(const TlsConfig& tls) {
   const Context context(SSL_CTX_new(TLS_client_method()));
   if (!context) return invalid_pem("OpenSSL gives no context");
   return apply_tls(context.get(), tls, tls.server_name.empty() ? "host" : tls.server_name);

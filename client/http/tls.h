@@ -14,12 +14,12 @@ namespace holdfast::http {
 
 // `host` is the name or address that the server's certificate must carry. Without a CA the system's
 // CAs are trusted. kInvalid says which part is wrong and why, without its content.
-Status apply_tls(SSL_CTX* context, const TlsConfig& tls, const std::string& host);
+Result<> apply_tls(SSL_CTX* context, const TlsConfig& tls, const std::string& host);
 
 // Trusts these PEM certificates beside those that are trusted already. Empty: none.
-Status trust_too(SSL_CTX* context, const std::string& ca);
+Result<> trust_too(SSL_CTX* context, const std::string& ca);
 
 // Ok if apply_tls() would accept it: certificates parse, and the key fits its certificate.
-Status validate_tls(const TlsConfig& tls);
+Result<> validate_tls(const TlsConfig& tls);
 
 }  // namespace holdfast::http

@@ -53,8 +53,8 @@ struct Tunnel::Impl {
   class Session;
   explicit Impl(Config the_config) : config(std::move(the_config)) {}
 
-  Status start();
-  Status trust(const std::string& ca);
+  Result<> start();
+  Result<> trust(const std::string& ca);
   void accept();
 
   const Config config;
@@ -264,7 +264,7 @@ class Tunnel::Impl::Session : public std::enable_shared_from_this<Session> {
   std::optional<Relay<tcp::socket, asio::ssl::stream<tcp::socket&>>> through_tls_;
 };
 
-Status Tunnel::Impl::start() {
+Result<> Tunnel::Impl::start() {
   if (password.empty()) return make_error(ErrorCode::kTerminal, "OpenSSL gives no random bytes");
   if (config.proxy && config.proxy->kind == Proxy::Kind::kSocks5 &&
       (config.proxy->user.size() > kSocksTextLimit ||
@@ -272,7 +272,7 @@ Status Tunnel::Impl::start() {
     return make_error(ErrorCode::kInvalid,
                       "the user or password of the SOCKS proxy is longer than 255 bytes");
   }
-  const Status trusted = trust(config.ca);
+  const Result<> trusted = trust(config.ca);
   if (!trusted.ok()) return trusted;
   error_code error;
   const tcp::endpoint loopback(asio::ip::address_v4::loopback(), 0);
@@ -286,12 +286,12 @@ Status Tunnel::Impl::start() {
   return Unit{};
 }
 
-Status Tunnel::Impl::trust(const std::string& ca) {
+Result<> Tunnel::Impl::trust(const std::string& ca) {
   if (!config.proxy || config.proxy->kind != Proxy::Kind::kHttps) return Unit{};
   const auto made = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_client);
-  const Status applied = apply_tls(made->native_handle(), TlsConfig(), config.proxy->at.host);
+  const Result<> applied = apply_tls(made->native_handle(), TlsConfig(), config.proxy->at.host);
   if (!applied.ok()) return applied;
-  const Status trusted = trust_too(made->native_handle(), ca);
+  const Result<> trusted = trust_too(made->native_handle(), ca);
   if (!trusted.ok()) return trusted;
   made->set_verify_mode(asio::ssl::verify_peer);
   asio::post(io, [this, made] { tls = made; });
@@ -323,7 +323,7 @@ Result<std::unique_ptr<Tunnel>> Tunnel::open(Config config) {
   // Without descriptors or threads the io_context, its reactor and the thread throw.
   try {
     auto impl = std::make_unique<Impl>(std::move(config));
-    const Status started = impl->start();
+    const Result<> started = impl->start();
     if (!started.ok()) return started.error();
     return std::unique_ptr<Tunnel>(new Tunnel(std::move(impl)));
   } catch (const std::exception& exception) {
@@ -331,7 +331,7 @@ Result<std::unique_ptr<Tunnel>> Tunnel::open(Config config) {
   }
 }
 
-Status Tunnel::trust(const std::string& ca) {
+Result<> Tunnel::trust(const std::string& ca) {
   try {
     return impl_->trust(ca);
   } catch (const std::exception& exception) {

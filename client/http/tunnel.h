@@ -29,7 +29,7 @@ class Tunnel {
 
   // New connections to the proxy trust this instead of Config::ca. Any thread. A failure changes
   // nothing.
-  Status trust(const std::string& ca);
+  Result<> trust(const std::string& ca);
 
   int port() const;
   const std::string& password() const;

@@ -16,7 +16,7 @@ Result<std::unique_ptr<Connection>> Connection::connect(ConnectDependencies depe
   if (!config.ok()) return config.error();
   std::unique_ptr<Connection> connection(
       new Connection(dependencies.loop, dependencies.log, std::move(*config)));
-  const Status started = connection->start(std::move(dependencies), options);
+  const Result<> started = connection->start(std::move(dependencies), options);
   if (!started.ok()) return started.error();
   return connection;
 }
@@ -26,7 +26,7 @@ Connection::Connection(Loop& loop, Log log, ClusterConfig config)
 
 Connection::~Connection() { shut_down(); }
 
-Status Connection::start(ConnectDependencies dependencies, const ConnectOptions& options) {
+Result<> Connection::start(ConnectDependencies dependencies, const ConnectOptions& options) {
   for (const std::string& warning : config_.warnings) log_.warn(warning);
   const Result<http::TlsConfig> tls = load_tls(config_, system_files());
   if (!tls.ok()) return make_error(tls.error().code, config_.origin + ": " + tls.error().message);
@@ -42,7 +42,7 @@ Status Connection::start(ConnectDependencies dependencies, const ConnectOptions&
     return make_error(transport.error().code, config_.origin + ": " + transport.error().message);
   }
   transport_ = std::move(*transport);
-  const Status credentials = make_credentials(options);
+  const Result<> credentials = make_credentials(options);
   if (!credentials.ok()) return credentials.error();
   client_ = std::make_unique<Client>(
       Client::Dependencies{loop_, *transport_, *credentials_, dependencies.random, log_,
@@ -53,10 +53,10 @@ Status Connection::start(ConnectDependencies dependencies, const ConnectOptions&
   return Unit{};
 }
 
-Status Connection::make_credentials(const ConnectOptions& options) {
+Result<> Connection::make_credentials(const ConnectOptions& options) {
   if (config_.exec) {
     ExecConfig exec = *config_.exec;
-    const Status askable = check_interactive(exec, options.login);
+    const Result<> askable = check_interactive(exec, options.login);
     if (!askable.ok()) {
       return make_error(askable.error().code, config_.origin + ": " + askable.error().message);
     }
@@ -89,7 +89,7 @@ Status Connection::make_credentials(const ConnectOptions& options) {
   return Unit{};
 }
 
-Task<Status> Connection::log_in() {
+Task<Result<>> Connection::log_in() {
   Callback<Result<std::string>> answered(
       [this](auto done) { credentials_->authorization(std::move(done)); });
   const Result<std::string> credentials = co_await answered;
@@ -97,22 +97,22 @@ Task<Status> Connection::log_in() {
   co_return Unit{};
 }
 
-Status Connection::use_files(const http::TlsConfig& tls) {
+Result<> Connection::use_files(const http::TlsConfig& tls) {
   http::TlsConfig renewed = tls;
   if (certificate_from_exec_) {
     renewed.client_certificate = tls_.client_certificate;
     renewed.client_key = tls_.client_key;
   }
-  Status taken = transport_->set_tls(renewed);
+  Result<> taken = transport_->set_tls(renewed);
   if (taken.ok()) tls_ = std::move(renewed);
   return taken;
 }
 
-Status Connection::use_certificate(const std::string& certificate, const std::string& key) {
+Result<> Connection::use_certificate(const std::string& certificate, const std::string& key) {
   http::TlsConfig renewed = tls_;
   renewed.client_certificate = certificate;
   renewed.client_key = key;
-  Status taken = transport_->set_tls(renewed);
+  Result<> taken = transport_->set_tls(renewed);
   if (!taken.ok()) return taken;
   tls_ = std::move(renewed);
   certificate_from_exec_ = true;

@@ -66,7 +66,7 @@ class Connection {
   }
   // Ends once there are credentials. A request does so, too, but within its own time limit, which
   // is too short for a person.
-  Task<Status> log_in();
+  Task<Result<>> log_in();
 
   // Of the context or the service account; never empty.
   const std::string& context_namespace() const { return config_.namespace_; }
@@ -81,10 +81,10 @@ class Connection {
 
  private:
   Connection(Loop& loop, Log log, ClusterConfig config);
-  Status start(ConnectDependencies dependencies, const ConnectOptions& options);
-  Status make_credentials(const ConnectOptions& options);
-  Status use_files(const http::TlsConfig& tls);
-  Status use_certificate(const std::string& certificate, const std::string& key);
+  Result<> start(ConnectDependencies dependencies, const ConnectOptions& options);
+  Result<> make_credentials(const ConnectOptions& options);
+  Result<> use_files(const http::TlsConfig& tls);
+  Result<> use_certificate(const std::string& certificate, const std::string& key);
 
   Loop& loop_;
   const Log log_;

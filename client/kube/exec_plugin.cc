@@ -14,7 +14,7 @@ Person person_for(const ExecConfig& config, const std::optional<Login>& login) {
   return may_ask ? Person::kAnswers : Person::kReader;
 }
 
-Status check_interactive(const ExecConfig& config, const std::optional<Login>& login) {
+Result<> check_interactive(const ExecConfig& config, const std::optional<Login>& login) {
   if (config.mode != InteractiveMode::kAlways || person_for(config, login) == Person::kAnswers) {
     return Unit{};
   }
@@ -190,7 +190,7 @@ void ExecCredentials::finished(Result<std::string> output) {
   ended_ = now;
   holds_up_ = false;
   deps_.loop.cancel(std::exchange(patience_timer_, 0));
-  const Status accepted = accept(std::move(output));
+  const Result<> accepted = accept(std::move(output));
   if (accepted.ok()) {
     if (failures_ > 0) deps_.log.info("the kubeconfig's exec plugin works again");
     failure_.reset();
@@ -213,7 +213,7 @@ void ExecCredentials::finished(Result<std::string> output) {
 }
 
 // A success also schedules the next run.
-Status ExecCredentials::accept(Result<std::string> output) {
+Result<> ExecCredentials::accept(Result<std::string> output) {
   const auto failed = [this](const Error& error) {
     std::string message = "the kubeconfig's exec plugin failed: " + error.message;
     if (error.code == ErrorCode::kNotFound && !config_.install_hint.empty()) {
@@ -231,7 +231,7 @@ Status ExecCredentials::accept(Result<std::string> output) {
     if (!deps_.on_certificate) {
       return failed(make_error(ErrorCode::kInvalid, "client certificates are not supported here"));
     }
-    const Status taken = deps_.on_certificate(credential->certificate, credential->key);
+    const Result<> taken = deps_.on_certificate(credential->certificate, credential->key);
     if (!taken.ok()) return failed(taken.error());
     certificate_ = credential->certificate;
   }

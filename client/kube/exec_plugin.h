@@ -63,7 +63,7 @@ struct Login {
 Person person_for(const ExecConfig& config, const std::optional<Login>& login);
 
 // Why the program cannot run here, if it must ask and nobody can answer.
-Status check_interactive(const ExecConfig& config, const std::optional<Login>& login);
+Result<> check_interactive(const ExecConfig& config, const std::optional<Login>& login);
 
 // The value of KUBERNETES_EXEC_INFO.
 std::string exec_info(const ExecConfig& config, Person person);
@@ -90,7 +90,7 @@ class ExecCredentials : public Credentials {
     // The wall clock for expirationTimestamp; the system's if empty.
     std::function<Time()> wall_clock;
     // Uses a client certificate. If it fails, the run has failed. Empty: certificates are refused.
-    std::function<Status(const std::string& certificate, const std::string& key)> on_certificate;
+    std::function<Result<>(const std::string& certificate, const std::string& key)> on_certificate;
     // Blocks, on the run's own thread. run_program if empty.
     std::function<Result<std::string>(const ProgramRun&, const StopEvent&)> run;
     // None: nobody is there, as for the operator.
@@ -116,7 +116,7 @@ class ExecCredentials : public Credentials {
   void start();
   void hold_up();
   void finished(Result<std::string> output);
-  Status accept(Result<std::string> output);
+  Result<> accept(Result<std::string> output);
   void answer(const Done& done, const Result<std::string>& value);
   void answer_all();
   Result<std::string> value() const;

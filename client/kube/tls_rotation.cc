@@ -30,9 +30,9 @@ void TlsRotation::schedule() {
 void TlsRotation::check() {
   const Result<http::TlsConfig> tls = load_tls(config_, files_);
   const bool changed = tls.ok() && !(*tls == current_);
-  const Status taken = !tls.ok() ? Status(tls.error())
-                       : changed ? on_change_(*tls)
-                                 : Status(Unit{});
+  const Result<> taken = !tls.ok() ? Result<>(tls.error())
+                         : changed ? on_change_(*tls)
+                                   : Result<>(Unit{});
   if (!taken.ok()) {
     if (!std::exchange(failing_, true)) {
       log_.warn("certificates cannot be renewed, the old ones are kept",

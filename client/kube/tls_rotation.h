@@ -17,7 +17,7 @@ namespace holdfast::kube {
 class TlsRotation {
  public:
   // An Error means that the new contents are not usable (yet). They are offered again.
-  using OnChange = std::function<Status(const http::TlsConfig&)>;
+  using OnChange = std::function<Result<>(const http::TlsConfig&)>;
 
   // `current` is in use now. `files` must outlive the object. Without files there is no timer.
   TlsRotation(Loop& loop, Log log, const FileReader& files, const ClusterConfig& config,

@@ -63,8 +63,8 @@ void encode_ended_runs(const reconciler::Spec& spec, const reconciler::Status& s
 // The stage that the status names; the first one, if it names none of the job's.
 std::size_t current_stage(const std::vector<reconciler::Stage>& stages, const JsonView& status) {
   const std::string name = string_at(status, "stage");
-  for (std::size_t place = 0; place < stages.size(); ++place) {
-    if (stages[place].name == name) return place;
+  for (std::size_t position = 0; position < stages.size(); ++position) {
+    if (stages[position].name == name) return position;
   }
   return 0;
 }

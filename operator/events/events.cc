@@ -120,7 +120,7 @@ Task<void> EventRecorder::State::write_next(std::shared_ptr<State> self, SeriesP
   one->queued = false;
   const SteadyTime began = self->loop.now();
   auto task = self->writer.write(one);
-  const Status written = co_await task;
+  const Result<> written = co_await task;
   --self->in_flight;
   const SteadyTime now = self->loop.now();
   SteadyTime not_before = now;

@@ -12,12 +12,12 @@ constexpr Duration kWriteTimeout = std::chrono::seconds(10);
 
 }  // namespace
 
-Task<Status> SeriesWriter::write(SeriesPtr one) {
+Task<Result<>> SeriesWriter::write(SeriesPtr one) {
   const std::string& namespace_ = one->regarding.namespace_;
   const std::string path = kube::object_path(kGroupPath, "events", namespace_, one->name);
   if (one->exists) {
     auto update = patch(one, path);
-    const Status updated = co_await update;
+    const Result<> updated = co_await update;
     if (updated.ok() || updated.error().code != ErrorCode::kNotFound) co_return updated;
     // Events live for an hour: begin a new one.
     one->exists = false;
@@ -40,7 +40,7 @@ Task<Status> SeriesWriter::write(SeriesPtr one) {
 }
 
 // Another replica, or this one before a restart, has begun the series.
-Task<Status> SeriesWriter::join(SeriesPtr one, std::string path) {
+Task<Result<>> SeriesWriter::join(SeriesPtr one, std::string path) {
   auto read = client_.get(path, {kWriteTimeout});
   const Result<JsonDocument> found = co_await read;
   if (!found.ok()) co_return found.error();
@@ -52,7 +52,7 @@ Task<Status> SeriesWriter::join(SeriesPtr one, std::string path) {
   co_return co_await update;
 }
 
-Task<Status> SeriesWriter::patch(SeriesPtr one, std::string path) {
+Task<Result<>> SeriesWriter::patch(SeriesPtr one, std::string path) {
   const std::int64_t telling = one->count;
   auto call = client_.patch(path, Json{{"series", series_json(*one)}}.dump(),
                             {kWriteTimeout, "application/merge-patch+json"});

@@ -18,11 +18,11 @@ class SeriesWriter {
   SeriesWriter(kube::Client& client, std::string instance)
       : client_(client), instance_(std::move(instance)) {}
 
-  Task<Status> write(SeriesPtr one);
+  Task<Result<>> write(SeriesPtr one);
 
  private:
-  Task<Status> join(SeriesPtr one, std::string path);
-  Task<Status> patch(SeriesPtr one, std::string path);
+  Task<Result<>> join(SeriesPtr one, std::string path);
+  Task<Result<>> patch(SeriesPtr one, std::string path);
 
   kube::Client& client_;
   const std::string instance_;

@@ -35,7 +35,7 @@ std::string clean_path(const std::string& path) {
 }
 
 // The template may mount parent folders: a runtime mounts shorter paths first.
-Status check_path(const AgentUser& user, const char* what, const std::string& path) {
+Result<> check_path(const AgentUser& user, const char* what, const std::string& path) {
   const std::string clean = clean_path(path);
   for (const char* const folder : {kAgentFolder, kAgentCredentialsFolder}) {
     const std::string ours = clean_path(folder);
@@ -48,7 +48,7 @@ Status check_path(const AgentUser& user, const char* what, const std::string& pa
 
 // A container that mounts one of the agent's volumes could change its program or state, or read its
 // token.
-Status check_container(const AgentUser& user, const Json& container) {
+Result<> check_container(const AgentUser& user, const Json& container) {
   if (string_at(container, "name") == kAgentName) {
     return refused(std::string("the template has a container called ") + kAgentName +
                    needed_by(user));
@@ -65,18 +65,18 @@ Status check_container(const AgentUser& user, const Json& container) {
   return Unit{};
 }
 
-Status check_worker(const AgentUser& user, const Json& worker) {
+Result<> check_worker(const AgentUser& user, const Json& worker) {
   const std::string log = string_at(worker, "terminationMessagePath");
   if (!log.empty()) {
-    Status free = check_path(user, "terminationMessagePath", log);
+    Result<> free = check_path(user, "terminationMessagePath", log);
     if (!free) return free;
   }
   for (const Json& mount : at(worker, "volumeMounts")) {
-    Status free = check_path(user, "a mount", string_at(mount, "mountPath"));
+    Result<> free = check_path(user, "a mount", string_at(mount, "mountPath"));
     if (!free) return free;
   }
   for (const Json& device : at(worker, "volumeDevices")) {
-    Status free = check_path(user, "volumeDevices", string_at(device, "devicePath"));
+    Result<> free = check_path(user, "volumeDevices", string_at(device, "devicePath"));
     if (!free) return free;
   }
   return Unit{};
@@ -84,7 +84,7 @@ Status check_worker(const AgentUser& user, const Json& worker) {
 
 }  // namespace
 
-Status check_agent_conflicts(const AgentUser& user, const Json& spec) {
+Result<> check_agent_conflicts(const AgentUser& user, const Json& spec) {
   for (const Json& volume : at(spec, "volumes")) {
     const std::string name = string_at(volume, "name");
     if (is_ours(name)) {
@@ -93,7 +93,7 @@ Status check_agent_conflicts(const AgentUser& user, const Json& spec) {
   }
   for (const char* const list : {"initContainers", "containers", "ephemeralContainers"}) {
     for (const Json& container : at(spec, list)) {
-      Status free = check_container(user, container);
+      Result<> free = check_container(user, container);
       if (!free) return free;
     }
   }

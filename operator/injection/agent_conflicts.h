@@ -25,6 +25,6 @@ inline constexpr AgentUser kHeartbeatUser{"spec.heartbeat",
                                           ", or create the job without heartbeat"};
 
 // Checks a pod's spec before the agent is added. An error says what to change.
-Status check_agent_conflicts(const AgentUser& user, const Json& spec);
+Result<> check_agent_conflicts(const AgentUser& user, const Json& spec);
 
 }  // namespace holdfast::injection

@@ -55,8 +55,8 @@ Json volumes() {
 
 // Variables that the agent reads, but the operator does not always set. The agent would use the
 // template's values. They are refused, not dropped, because the author had a reason for them.
-Status check_environment(const AgentUser& user, const Json& worker,
-                         const std::set<std::string>& reads, const Json& own) {
+Result<> check_environment(const AgentUser& user, const Json& worker,
+                           const std::set<std::string>& reads, const Json& own) {
   for (const Json& variable : at(worker, "env")) {
     const std::string name = string_at(variable, "name");
     if (reads.count(name) == 0 || sets_variable(own, name)) continue;
@@ -92,8 +92,8 @@ Json pod_uid_variable() {
           {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}};
 }
 
-Status add_agent(const AgentPart& agent, Json& spec) {
-  const Status free = check_agent_conflicts(agent.user, spec);
+Result<> add_agent(const AgentPart& agent, Json& spec) {
+  const Result<> free = check_agent_conflicts(agent.user, spec);
   if (!free) return free.error();
   if (!at(spec, "containers").is_array() || spec["containers"].empty() ||
       !at(spec["containers"][0], "command").is_array()) {
@@ -105,7 +105,7 @@ Status add_agent(const AgentPart& agent, Json& spec) {
   Json environment = agent.environment;
   const std::string log = string_at(worker, "terminationMessagePath");
   if (!log.empty()) environment.push_back(variable("HOLDFAST_TERMINATION_LOG", log));
-  const Status unread = check_environment(agent.user, worker, agent.reads, environment);
+  const Result<> unread = check_environment(agent.user, worker, agent.reads, environment);
   if (!unread) return unread.error();
   Json first = Json::array({installer(agent.image, worker)});
   for (const Json& container : at(spec, "initContainers")) first.push_back(container);

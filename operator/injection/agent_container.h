@@ -28,6 +28,6 @@ struct AgentPart {
 
 // An error: the template uses names that the agent needs, or has no command. It says what to
 // change.
-Status add_agent(const AgentPart& agent, Json& spec);
+Result<> add_agent(const AgentPart& agent, Json& spec);
 
 }  // namespace holdfast::injection

@@ -65,8 +65,8 @@ Json settings(const reconciler::Job& job, const reconciler::CreatePod& pod,
 
 }  // namespace
 
-Status inject_agent(const reconciler::Job& job, const reconciler::CreatePod& pod,
-                    const std::string& image, Json& spec) {
+Result<> inject_agent(const reconciler::Job& job, const reconciler::CreatePod& pod,
+                      const std::string& image, Json& spec) {
   const Json& containers = at(spec, "containers");
   const bool has_worker = containers.is_array() && !containers.empty();
   const std::string worker = has_worker ? string_at(containers[0], "name") : "";

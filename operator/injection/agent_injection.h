@@ -15,7 +15,7 @@ namespace holdfast::injection {
 
 // Adds the agent to a pod's spec. An error: the template uses names that the agent needs, or has no
 // command.
-Status inject_agent(const reconciler::Job& job, const reconciler::CreatePod& pod,
-                    const std::string& image, Json& spec);
+Result<> inject_agent(const reconciler::Job& job, const reconciler::CreatePod& pod,
+                      const std::string& image, Json& spec);
 
 }  // namespace holdfast::injection

@@ -35,8 +35,8 @@ std::string result_variable(std::string stage) {
 void add_stage(const reconciler::Status& status, Json& variables) {
   if (status.stages.empty()) return;
   variables.push_back({{"name", kStageVariable}, {"value", status.stages[status.stage].name}});
-  for (std::size_t place = 0; place < status.stage; ++place) {
-    const reconciler::StageStatus& stage = status.stages[place];
+  for (std::size_t position = 0; position < status.stage; ++position) {
+    const reconciler::StageStatus& stage = status.stages[position];
     if (stage.result.empty()) continue;
     variables.push_back({{"name", result_variable(stage.name)}, {"value", as_value(stage.result)}});
   }
@@ -126,7 +126,7 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   }
   if (!annotations.empty()) meta["annotations"] = std::move(annotations);
   if (job.spec.heartbeat) {
-    const Status injected = inject_agent(job, pod, agent_image, spec);
+    const Result<> injected = inject_agent(job, pod, agent_image, spec);
     if (!injected) return injected.error();
   }
   const Json environment = attempt_environment(job, pod);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/controller/fair_share.h"
+#include "client/kube/object.h"
 
 namespace holdfast::jobs {
 
@@ -97,7 +98,7 @@ bool Creations::State::give_turn(const std::string& tenant) {
 }
 
 void Creations::State::add(Entry entry) {
-  const std::string tenant = controller::tenant_of(entry.key);
+  const std::string tenant = kube::namespace_of(entry.key);
   const auto [found, added] = waiting.try_emplace(tenant);
   if (added) {
     tenants.push_back(tenant);
@@ -118,13 +119,13 @@ Creations::~Creations() { stop(nullptr); }
 
 bool Creations::admits(const std::string& key) const {
   if (state_->promised.count(key) != 0) return true;
-  const std::string tenant = controller::tenant_of(key);
+  const std::string tenant = kube::namespace_of(key);
   return !state_->stopped && state_->waiting.count(tenant) == 0 && state_->share.admits(tenant);
 }
 
 Creations::Slot Creations::take(const std::string& key) {
   const auto promised = state_->promised.find(key);
-  if (promised == state_->promised.end()) return state_->begin(controller::tenant_of(key));
+  if (promised == state_->promised.end()) return state_->begin(kube::namespace_of(key));
   Slot slot = std::move(promised->second);
   state_->promised.erase(promised);
   return slot;
@@ -164,7 +165,7 @@ std::optional<reconciler::TurnWait> Creations::waits(const std::string& key) con
   if (since == state_->waits.end()) return std::nullopt;
   const SteadyTime now = state_->loop.now();
   return reconciler::TurnWait{now - since->second,
-                              now - state_->waiting.at(controller::tenant_of(key)).last_turn};
+                              now - state_->waiting.at(kube::namespace_of(key)).last_turn};
 }
 
 bool Creations::has_turn(const std::string& key) const { return state_->promised.count(key) != 0; }

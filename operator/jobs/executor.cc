@@ -9,7 +9,7 @@
 #include "core/json.h"
 #include "core/pause.h"
 #include "core/side_by_side.h"
-#include "operator/jobs/lanes.h"
+#include "operator/jobs/channels.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 #include "reconciler/shards.h"
@@ -25,7 +25,7 @@ Executor::Executor(Loop& loop, kube::Client& client, const membership::Ownership
       creator_(loop, client, ownership, telemetry, events, std::move(agent_image)),
       pods_(loop, client, ownership, events),
       leases_(loop, client, ownership, events),
-      lanes_(kLanes) {}
+      channels_(kChannels) {}
 
 void Executor::check_claim(const membership::Ownership::Claim& claim,
                            const codecs::CachedJob& job) const {
@@ -174,8 +174,8 @@ Task<Result<WriteOutcome>> Executor::perform(const codecs::CachedJob& job,
       return perform(writes, setting, begin_creation, all);
     });
   }
-  const Lanes lanes(lanes_, job.namespace_, tasks.size());
-  auto together = side_by_side(loop_, lanes.count(), std::move(tasks));
+  const Channels channels(channels_, job.namespace_, tasks.size());
+  auto together = side_by_side(loop_, channels.count(), std::move(tasks));
   co_await together;
   // Intents of this decision must not stay without their pods for a failed clean-up.
   if (all.failure && !all.outcome.decide_again) co_return *all.failure;

@@ -53,15 +53,15 @@ class Executor {
   }
 
   // Removes our finalizer from a pod. It is no error if the pod is gone or replaced.
-  Task<Status> release_pod(std::string namespace_, std::string name, std::string uid,
-                           membership::Ownership::Claim claim, JobMemory* memory) {
+  Task<Result<>> release_pod(std::string namespace_, std::string name, std::string uid,
+                             membership::Ownership::Claim claim, JobMemory* memory) {
     return pods_.release(std::move(namespace_), std::move(name), std::move(uid), claim, memory);
   }
 
   // Gives a pod the labels that name its job. Likewise.
-  Task<Status> relabel_pod(std::string namespace_, std::string name, std::string uid,
-                           std::string job_name, std::string job_uid,
-                           membership::Ownership::Claim claim) {
+  Task<Result<>> relabel_pod(std::string namespace_, std::string name, std::string uid,
+                             std::string job_name, std::string job_uid,
+                             membership::Ownership::Claim claim) {
     return pods_.relabel(std::move(namespace_), std::move(name), std::move(uid),
                          std::move(job_name), std::move(job_uid), claim);
   }
@@ -69,9 +69,9 @@ class Executor {
   // Whether this namespace is being deleted: then it takes nothing new.
   Task<bool> namespace_goes(std::string namespace_);
 
-  // What the requests for runs of one job share with those of other namespaces: see Lanes. Live
+  // What the requests for runs of one job share with those of other namespaces: see Channels. Live
   // looks use it too.
-  controller::FairShare& lanes() { return lanes_; }
+  controller::FairShare& channels() { return channels_; }
 
  private:
   // The writes of one run, in their order.
@@ -97,7 +97,7 @@ class Executor {
   PodCreator creator_;
   PodWriter pods_;
   LeaseWriter leases_;
-  controller::FairShare lanes_;
+  controller::FairShare channels_;
 };
 
 }  // namespace holdfast::jobs

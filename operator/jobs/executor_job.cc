@@ -96,7 +96,7 @@ void JobWriter::report(const reconciler::WriteStatus& write, const WriteSetting&
                              : std::nullopt);
   }
   for (const reconciler::StageEnded& ended : write.stages_ended) {
-    const reconciler::StageStatus& stage = after.stages[ended.place];
+    const reconciler::StageStatus& stage = after.stages[ended.position];
     telemetry_.stage_ended(to_string(ended.phase),
                            stage.start_time && stage.completion_time
                                ? std::optional<Duration>(*stage.completion_time - *stage.start_time)

@@ -28,7 +28,7 @@ Task<Result<WriteOutcome>> LeaseWriter::write(const reconciler::WriteLease& writ
   // Recorded before the request, because a lost answer may have been a grant.
   const bool asked_before = std::exchange(memory.attempts[write.attempt].lease_asked, true);
   auto task = send(write, setting);
-  const Status done = co_await task;
+  const Result<> done = co_await task;
   if (done) {
     run.lease_refusal.clear();
     run.lease_refusals = 0;
@@ -64,7 +64,7 @@ Task<Result<WriteOutcome>> LeaseWriter::remove(const reconciler::DeleteLease& wr
   co_return WriteOutcome{};
 }
 
-Task<Status> LeaseWriter::send(const reconciler::WriteLease& write, const WriteSetting& setting) {
+Task<Result<>> LeaseWriter::send(const reconciler::WriteLease& write, const WriteSetting& setting) {
   const codecs::CachedJob& job = setting.job;
   const std::string body =
       codecs::heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()));
@@ -92,8 +92,8 @@ Task<Status> LeaseWriter::send(const reconciler::WriteLease& write, const WriteS
 }
 
 // The cache does not show the Lease: it is new, or somebody removed its label.
-Task<Status> LeaseWriter::on_exists(const reconciler::WriteLease& write,
-                                    const WriteSetting& setting) {
+Task<Result<>> LeaseWriter::on_exists(const reconciler::WriteLease& write,
+                                      const WriteSetting& setting) {
   const codecs::CachedJob& job = setting.job;
   JobMemory& memory = setting.memory;
   const std::string path = kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural,

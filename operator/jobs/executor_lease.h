@@ -23,8 +23,8 @@ class LeaseWriter {
                                     const WriteSetting& setting);
 
  private:
-  Task<Status> send(const reconciler::WriteLease& write, const WriteSetting& setting);
-  Task<Status> on_exists(const reconciler::WriteLease& write, const WriteSetting& setting);
+  Task<Result<>> send(const reconciler::WriteLease& write, const WriteSetting& setting);
+  Task<Result<>> on_exists(const reconciler::WriteLease& write, const WriteSetting& setting);
 
   Loop& loop_;
   kube::Client& client_;

@@ -25,14 +25,14 @@ bool met_another_object(const Error& error) {
 Task<Result<WriteOutcome>> PodWriter::stop(const reconciler::DeletePod& write,
                                            const WriteSetting& setting) {
   auto task = delete_pod(write, setting);
-  const Status done = co_await task;
+  const Result<> done = co_await task;
   if (done) co_return WriteOutcome{};
   if (!may_go_on_without(write.name, done.error(), setting.memory)) co_return done.error();
   co_return WriteOutcome{.later = done.error()};
 }
 
-Task<Status> PodWriter::delete_pod(const reconciler::DeletePod& write,
-                                   const WriteSetting& setting) {
+Task<Result<>> PodWriter::delete_pod(const reconciler::DeletePod& write,
+                                     const WriteSetting& setting) {
   JobMemory& memory = setting.memory;
   const auto stays = memory.deletions.stay_until.find(write.name);
   if (stays != memory.deletions.stay_until.end() && loop_.now() < stays->second) co_return Unit{};
@@ -96,13 +96,13 @@ Task<Result<WriteOutcome>> PodWriter::release(const reconciler::ReleasePod& writ
                                               const WriteSetting& setting) {
   auto task =
       release(setting.job.namespace_, write.name, write.uid, setting.claim, &setting.memory);
-  const Status done = co_await task;
+  const Result<> done = co_await task;
   if (!done) co_return done.error();
   co_return WriteOutcome{};
 }
 
-Task<Status> PodWriter::release(std::string namespace_, std::string name, std::string uid,
-                                membership::Ownership::Claim claim, JobMemory* memory) {
+Task<Result<>> PodWriter::release(std::string namespace_, std::string name, std::string uid,
+                                  membership::Ownership::Claim claim, JobMemory* memory) {
   // A strategic merge patch removes one value from the list and keeps all others. The UID in it is
   // a precondition.
   Json body = {{"metadata",
@@ -145,9 +145,9 @@ Task<Result<WriteOutcome>> PodWriter::relabel(const reconciler::RelabelPod& writ
   co_return WriteOutcome{};
 }
 
-Task<Status> PodWriter::relabel(std::string namespace_, std::string name, std::string uid,
-                                std::string job_name, std::string job_uid,
-                                membership::Ownership::Claim claim) {
+Task<Result<>> PodWriter::relabel(std::string namespace_, std::string name, std::string uid,
+                                  std::string job_name, std::string job_uid,
+                                  membership::Ownership::Claim claim) {
   const Json body = {
       {"metadata",
        {{"uid", uid},

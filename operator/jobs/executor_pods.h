@@ -29,18 +29,18 @@ class PodWriter {
   Task<Result<WriteOutcome>> release(const reconciler::ReleasePod& write,
                                      const WriteSetting& setting);
   // Removes our finalizer from a pod. It is no error if the pod is gone or replaced.
-  Task<Status> release(std::string namespace_, std::string name, std::string uid,
-                       membership::Ownership::Claim claim, JobMemory* memory);
+  Task<Result<>> release(std::string namespace_, std::string name, std::string uid,
+                         membership::Ownership::Claim claim, JobMemory* memory);
 
   Task<Result<WriteOutcome>> relabel(const reconciler::RelabelPod& write,
                                      const WriteSetting& setting);
   // Gives a pod the labels that name its job. Likewise.
-  Task<Status> relabel(std::string namespace_, std::string name, std::string uid,
-                       std::string job_name, std::string job_uid,
-                       membership::Ownership::Claim claim);
+  Task<Result<>> relabel(std::string namespace_, std::string name, std::string uid,
+                         std::string job_name, std::string job_uid,
+                         membership::Ownership::Claim claim);
 
  private:
-  Task<Status> delete_pod(const reconciler::DeletePod& write, const WriteSetting& setting);
+  Task<Result<>> delete_pod(const reconciler::DeletePod& write, const WriteSetting& setting);
   Task<bool> shown_as_it_is(const reconciler::DeletePod& write, const WriteSetting& setting);
 
   Loop& loop_;

@@ -14,11 +14,11 @@ const reconciler::PoolView kNoPool{.no_pool = true, .offers = {}, .empty = {}, .
 // That of an attempt that is over stays in the view until nothing of it runs there.
 void JobNeighbours::show_slots(const codecs::CachedJob& job, reconciler::JobView& view) const {
   if (!places_) return;
-  for (std::size_t place = 0; place < view.runs.size(); ++place) {
-    const reconciler::Run& run = job.job.status.runs[place];
+  for (std::size_t position = 0; position < view.runs.size(); ++position) {
+    const reconciler::Run& run = job.job.status.runs[position];
     if (!run.at_worker()) continue;
-    view.runs[place].slot = places_->at(job, run);
-    const reconciler::SlotView& slot = *view.runs[place].slot;
+    view.runs[position].slot = places_->at(job, run);
+    const reconciler::SlotView& slot = *view.runs[position].slot;
     if (!run.open() && slot.left) continue;
     view.pods.push_back(reconciler::slot_as_pod(job.job, run, slot));
   }

@@ -80,14 +80,14 @@ void JobObserver::observe(const Sight& sight) {
     observed.cancelling_for = deps_.silences.cancelling_for(job);
   }
   // Leases first: the UID of a run's pod may be known from its Lease alone.
-  for (std::size_t place = 0; place < view.runs.size(); ++place) {
-    const reconciler::Run& run = job.job.status.runs[place];
-    observe_memory(job, run, sight.read(run) != nullptr, memory, view.runs[place].observed);
-    observe_lease(sight, place);
+  for (std::size_t position = 0; position < view.runs.size(); ++position) {
+    const reconciler::Run& run = job.job.status.runs[position];
+    observe_memory(job, run, sight.read(run) != nullptr, memory, view.runs[position].observed);
+    observe_lease(sight, position);
   }
   const std::vector<const reconciler::PodView*> pods = reconciler::current_pods(view);
-  for (std::size_t place = 0; place < view.runs.size(); ++place) {
-    observe_pod(sight, place, pods[place]);
+  for (std::size_t position = 0; position < view.runs.size(); ++position) {
+    observe_pod(sight, position, pods[position]);
   }
   if (job.job.spec.heartbeat || !job.job.stages.empty()) observe_leases_over(sight);
 }
@@ -115,11 +115,11 @@ codecs::PodPtr JobObserver::granted_pod_of(const codecs::CachedHeartbeat& lease,
                                   : deps_.caches.pod(lease.namespace_, name));
 }
 
-void JobObserver::observe_lease(const Sight& sight, std::size_t place) {
+void JobObserver::observe_lease(const Sight& sight, std::size_t position) {
   const codecs::CachedJob& job = sight.job;
   if (!job.job.spec.heartbeat) return;
-  const reconciler::Run& run = job.job.status.runs[place];
-  reconciler::RunView& seen = sight.view.runs[place];
+  const reconciler::Run& run = job.job.status.runs[position];
+  reconciler::RunView& seen = sight.view.runs[position];
   observe::HeartbeatMonitor& heartbeats = deps_.caches.heartbeats();
   const LiveRun* const read = sight.read(run);
   const codecs::HeartbeatPtr lease =
@@ -157,13 +157,13 @@ void JobObserver::observe_leases_over(const Sight& sight) {
   }
 }
 
-void JobObserver::observe_pod(const Sight& sight, std::size_t place,
+void JobObserver::observe_pod(const Sight& sight, std::size_t position,
                               const reconciler::PodView* pod) {
   const codecs::CachedJob& job = sight.job;
-  const reconciler::Run& run = job.job.status.runs[place];
+  const reconciler::Run& run = job.job.status.runs[position];
   if (!run.open()) return;
   AttemptMemory& attempt = sight.memory.attempts[run.attempt];
-  reconciler::RunObserved& observed = sight.view.runs[place].observed;
+  reconciler::RunObserved& observed = sight.view.runs[position].observed;
   if (!pod) return observe_no_pod(run, attempt, sight.moment, observed);
   attempt.bare_since.reset();
   attempt.pod.see(*pod, sight.moment.now);

@@ -53,9 +53,9 @@ class JobObserver {
   void observe(const Sight& sight);
   // Of the pods that have not ended.
   void observe_pods(const Sight& sight);
-  // The Lease, then the pod, of the run at this place in status.runs.
-  void observe_lease(const Sight& sight, std::size_t place);
-  void observe_pod(const Sight& sight, std::size_t place, const reconciler::PodView* pod);
+  // The Lease, then the pod, of the run at this position in status.runs.
+  void observe_lease(const Sight& sight, std::size_t position);
+  void observe_pod(const Sight& sight, std::size_t position, const reconciler::PodView* pod);
   void observe_leases_over(const Sight& sight);
   codecs::PodPtr granted_pod_of(const codecs::CachedHeartbeat& lease, const LiveRun* read) const;
 

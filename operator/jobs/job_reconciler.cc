@@ -48,7 +48,7 @@ JobReconciler::JobReconciler(const Dependencies& dependencies, Config config)
                 {dependencies.random, caches_, membership_, dependencies.nodes,
                  dependencies.silences, dependencies.shards, creations_, neighbours_, executor_}),
       live_reads_({loop_, dependencies.client, caches_, dependencies.nodes, dependencies.shards,
-                   executor_.lanes()}),
+                   executor_.channels()}),
       strangers_(loop_, dependencies.client, caches_, membership_, executor_),
       namespace_looks_(
           loop_, [this](std::string ns) { return executor_.namespace_goes(std::move(ns)); }) {}
@@ -77,7 +77,7 @@ Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
   if (!caches_.has_read(kube::namespace_of(key))) co_return controller::ReconcileResult{};
   const codecs::JobPtr before = caches_.job(key);
   auto strangers = strangers_.release(key, before ? before->uid : "");
-  const Status released = co_await strangers;
+  const Result<> released = co_await strangers;
   // The cache may have changed meanwhile, and held() judges its version.
   const codecs::JobPtr job = caches_.job(key);
   if (!job) {
@@ -199,7 +199,7 @@ Task<Result<JobReconciler::Decided>> JobReconciler::decide(const codecs::CachedJ
     decided.pod_may_come = !seen.observed.creations.empty();
     if (!decided.decision.confirm) co_return std::move(decided);
     auto task = live_reads_.confirm(job, decided.decision, memory, live);
-    const Status confirmed = co_await task;
+    const Result<> confirmed = co_await task;
     if (!confirmed && live.empty()) co_return confirmed.error();
     if (!confirmed) decided.unread = confirmed.error();
   }

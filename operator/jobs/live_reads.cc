@@ -8,8 +8,8 @@
 
 #include "core/pause.h"
 #include "core/side_by_side.h"
+#include "operator/jobs/channels.h"
 #include "operator/jobs/job_facts.h"
-#include "operator/jobs/lanes.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
 
@@ -25,12 +25,13 @@ constexpr std::chrono::seconds kBeginLooks{5};
 
 }  // namespace
 
-Task<Status> LiveReads::confirm(const codecs::CachedJob& job, const reconciler::Decision& decision,
-                                JobMemory& memory, LiveRuns& live) {
+Task<Result<>> LiveReads::confirm(const codecs::CachedJob& job,
+                                  const reconciler::Decision& decision, JobMemory& memory,
+                                  LiveRuns& live) {
   const auto wait = asked_to_wait(memory.looks_not_before, deps_.loop.now());
   if (wait) co_return *wait;
   auto task = look(job, decision, memory, live);
-  const Status done = co_await task;
+  const Result<> done = co_await task;
   if (!done) heed(done.error(), deps_.loop.now(), memory.looks_not_before);
   co_return done;
 }
@@ -53,8 +54,8 @@ LiveRuns LiveReads::choose(const codecs::CachedJob& job, const reconciler::Decis
   return chosen;
 }
 
-Task<Status> LiveReads::look(const codecs::CachedJob& job, const reconciler::Decision& decision,
-                             JobMemory& memory, LiveRuns& live) {
+Task<Result<>> LiveReads::look(const codecs::CachedJob& job, const reconciler::Decision& decision,
+                               JobMemory& memory, LiveRuns& live) {
   const SteadyTime begin_by = deps_.loop.now() + kBeginLooks;
   // Other runs may lose their pods while this look at one of them lasts.
   const bool has_others = decision.confirm_runs.size() > 1 || job.job.spec.many_runs();
@@ -62,11 +63,11 @@ Task<Status> LiveReads::look(const codecs::CachedJob& job, const reconciler::Dec
   LiveRuns runs = choose(job, decision, memory);
   std::optional<Error> failure;
   auto reads = read_runs(job, {begin_by, by}, memory, runs, failure);
-  const Status any = co_await reads;
+  const Result<> any = co_await reads;
   if (!any) co_return any;
   // Last, because a pod can have come and gone unseen only if the job has changed since.
   auto task = read_job(job, memory, std::max(by, deps_.loop.now() + kBeginLooks));
-  const Status same = co_await task;
+  const Result<> same = co_await task;
   if (!same) co_return same;
   for (auto& [index, one] : runs) {
     if (!one.read) continue;
@@ -81,14 +82,14 @@ Task<Status> LiveReads::look(const codecs::CachedJob& job, const reconciler::Dec
   co_return Unit{};
 }
 
-Task<Status> LiveReads::read_runs(const codecs::CachedJob& job, Limits limits, JobMemory& memory,
-                                  LiveRuns& runs, std::optional<Error>& failure) {
+Task<Result<>> LiveReads::read_runs(const codecs::CachedJob& job, Limits limits, JobMemory& memory,
+                                    LiveRuns& runs, std::optional<Error>& failure) {
   std::vector<std::function<Task<void>()>> looks;
   for (auto& [index, one] : runs) {
     looks.emplace_back([this, &job, &memory, limits, &run = one, &failure]() -> Task<void> {
       if (deps_.loop.now() > limits.begin_by) co_return;
       auto task = read_run(job, memory, limits.by, run);
-      const Status done = co_await task;
+      const Result<> done = co_await task;
       run.read = done.ok();
       if (done) co_return;
       failure = done.error();
@@ -96,8 +97,8 @@ Task<Status> LiveReads::read_runs(const codecs::CachedJob& job, Limits limits, J
       if (known) known->look_failed = deps_.loop.now();
     });
   }
-  const Lanes lanes(deps_.lanes, job.job.namespace_, looks.size());
-  auto together = side_by_side(deps_.loop, lanes.count(), std::move(looks));
+  const Channels channels(deps_.channels, job.job.namespace_, looks.size());
+  auto together = side_by_side(deps_.loop, channels.count(), std::move(looks));
   co_await together;
   const bool none =
       std::none_of(runs.begin(), runs.end(), [](const auto& entry) { return entry.second.read; });
@@ -105,8 +106,8 @@ Task<Status> LiveReads::read_runs(const codecs::CachedJob& job, Limits limits, J
   co_return Unit{};
 }
 
-Task<Status> LiveReads::read_run(const codecs::CachedJob& job, const JobMemory& memory,
-                                 SteadyTime by, LiveRun& run) {
+Task<Result<>> LiveReads::read_run(const codecs::CachedJob& job, const JobMemory& memory,
+                                   SteadyTime by, LiveRun& run) {
   auto get = deps_.client.get(pod_path(job.namespace_, run.pod_name),
                               kube::live_look(by, deps_.loop.now()));
   const Result<JsonDocument> answer = co_await get;
@@ -117,7 +118,7 @@ Task<Status> LiveReads::read_run(const codecs::CachedJob& job, const JobMemory& 
   }
   if (run.pod && !run.pod->pod.node_name.empty()) {
     auto task = deps_.nodes.confirm(run.pod->pod.node_name, by);
-    const Status confirmed = co_await task;
+    const Result<> confirmed = co_await task;
     if (!confirmed) co_return confirmed.error();
   }
   if (run.lease_name.empty()) co_return Unit{};
@@ -128,7 +129,7 @@ Task<Status> LiveReads::read_run(const codecs::CachedJob& job, const JobMemory& 
   co_return Unit{};
 }
 
-Task<Status> LiveReads::read_job(const codecs::CachedJob& job, JobMemory& memory, SteadyTime by) {
+Task<Result<>> LiveReads::read_job(const codecs::CachedJob& job, JobMemory& memory, SteadyTime by) {
   kube::CallOptions options = kube::live_look(by, deps_.loop.now());
   options.answer_with_metadata = true;
   auto get = deps_.client.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural,

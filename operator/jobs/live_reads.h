@@ -27,31 +27,31 @@ class LiveReads {
     const JobCaches& caches;
     observe::NodeMonitor& nodes;
     const HeldShards& shards;
-    controller::FairShare& lanes;  // see Lanes
+    controller::FairShare& channels;  // see Channels
   };
   explicit LiveReads(const Dependencies& dependencies) : deps_(dependencies) {}
 
   // Reads what the decision wants confirmed. All that could be read goes into `live`, also if a
   // failure is returned: the next decision acts on the runs that were read. The caller keeps the
   // arguments alive. kConflict: the job has changed since it was cached, so all reads are void.
-  Task<Status> confirm(const codecs::CachedJob& job, const reconciler::Decision& decision,
-                       JobMemory& memory, LiveRuns& live);
+  Task<Result<>> confirm(const codecs::CachedJob& job, const reconciler::Decision& decision,
+                         JobMemory& memory, LiveRuns& live);
 
  private:
   struct Limits {
     SteadyTime begin_by;  // no read of a run begins later
     SteadyTime by;        // and none lasts longer
   };
-  Task<Status> look(const codecs::CachedJob& job, const reconciler::Decision& decision,
-                    JobMemory& memory, LiveRuns& live);
+  Task<Result<>> look(const codecs::CachedJob& job, const reconciler::Decision& decision,
+                      JobMemory& memory, LiveRuns& live);
   LiveRuns choose(const codecs::CachedJob& job, const reconciler::Decision& decision,
                   JobMemory& memory);
   // Fails only if no run was read. `failure` is one of those of single runs.
-  Task<Status> read_runs(const codecs::CachedJob& job, Limits limits, JobMemory& memory,
-                         LiveRuns& runs, std::optional<Error>& failure);
-  Task<Status> read_run(const codecs::CachedJob& job, const JobMemory& memory, SteadyTime by,
-                        LiveRun& run);
-  Task<Status> read_job(const codecs::CachedJob& job, JobMemory& memory, SteadyTime by);
+  Task<Result<>> read_runs(const codecs::CachedJob& job, Limits limits, JobMemory& memory,
+                           LiveRuns& runs, std::optional<Error>& failure);
+  Task<Result<>> read_run(const codecs::CachedJob& job, const JobMemory& memory, SteadyTime by,
+                          LiveRun& run);
+  Task<Result<>> read_job(const codecs::CachedJob& job, JobMemory& memory, SteadyTime by);
 
   Dependencies deps_;
 };

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "core/side_by_side.h"
-#include "operator/jobs/lanes.h"
+#include "operator/jobs/channels.h"
 #include "operator/jobs/pod_index.h"
 #include "reconciler/names.h"
 
 namespace holdfast::jobs {
 
-Task<Status> StrangerPods::release(std::string key, std::string uid) {
+Task<Result<>> StrangerPods::release(std::string key, std::string uid) {
   std::vector<codecs::PodPtr> strangers;
   for (const codecs::PodPtr& pod : caches_.pods().by_index(kByJob, key)) {
     if (!pod->pod.has_finalizer || pod->names(uid)) continue;
@@ -38,8 +38,8 @@ Task<Result<std::string>> StrangerPods::read_uid(std::string key) {
   co_return answer ? string_at(at(*answer, "metadata"), "uid") : "";
 }
 
-Task<Status> StrangerPods::release_all(std::string ns, std::vector<codecs::PodPtr> strangers,
-                                       std::string live_uid) {
+Task<Result<>> StrangerPods::release_all(std::string ns, std::vector<codecs::PodPtr> strangers,
+                                         std::string live_uid) {
   std::optional<Error> failure;
   std::vector<std::function<Task<void>()>> releases;
   releases.reserve(strangers.size());
@@ -49,12 +49,12 @@ Task<Status> StrangerPods::release_all(std::string ns, std::vector<codecs::PodPt
       if (failure || !claim || pod->names(live_uid)) co_return;
       const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
       auto task = executor_.release_pod(ns, pod->name, pod->uid, *claim, nullptr);
-      const Status released = co_await task;
+      const Result<> released = co_await task;
       if (!released) failure = released.error();
     });
   }
-  const Lanes lanes(executor_.lanes(), ns, releases.size());
-  auto together = side_by_side(loop_, lanes.count(), std::move(releases));
+  const Channels channels(executor_.channels(), ns, releases.size());
+  auto together = side_by_side(loop_, channels.count(), std::move(releases));
   co_await together;
   if (failure) co_return *failure;
   co_return Unit{};

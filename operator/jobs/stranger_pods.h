@@ -26,13 +26,13 @@ class StrangerPods {
         executor_(executor) {}
 
   // Those with this job's key whose shards are held here. `uid`: the cached job's, or empty.
-  Task<Status> release(std::string key, std::string uid);
+  Task<Result<>> release(std::string key, std::string uid);
 
  private:
   // The UID of the job of this key now, read live; empty: no such job.
   Task<Result<std::string>> read_uid(std::string key);
-  Task<Status> release_all(std::string namespace_, std::vector<codecs::PodPtr> strangers,
-                           std::string live_uid);
+  Task<Result<>> release_all(std::string namespace_, std::vector<codecs::PodPtr> strangers,
+                             std::string live_uid);
 
   Loop& loop_;
   kube::Client& client_;

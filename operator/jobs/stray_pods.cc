@@ -91,7 +91,7 @@ void StrayPods::walk_after(Duration delay) {
 Task<void> StrayPods::walk() {
   for (const std::string& namespace_ : namespaces_) {
     auto task = walk_in(namespace_);
-    const Status done = co_await task;
+    const Result<> done = co_await task;
     if (!done)
       deps_.log.debug("pods without labels were not all looked at",
                       {{"namespace", namespace_}, {"error", done.error().message}});
@@ -101,7 +101,7 @@ Task<void> StrayPods::walk() {
   walk_after(kBetweenWalks);
 }
 
-Task<Status> StrayPods::walk_in(std::string namespace_) {
+Task<Result<>> StrayPods::walk_in(std::string namespace_) {
   kube::Kind kind;
   kind.name = "pods";
   kind.group_path = "/api/v1";
@@ -126,7 +126,7 @@ Task<Status> StrayPods::walk_in(std::string namespace_) {
       const auto& pod = static_cast<const Pod&>(*object);
       if (!pod.is_held || pod.is_shown) continue;
       auto task = settle(pod, kWalkersShard, jobs);
-      const Status done = co_await task;
+      const Result<> done = co_await task;
       if (!done) {
         deps_.log.debug(
             "a pod without labels was not settled",
@@ -139,7 +139,7 @@ Task<Status> StrayPods::walk_in(std::string namespace_) {
   co_return Unit{};
 }
 
-Task<Status> StrayPods::settle(const Pod& pod, int shard, Jobs& jobs) {
+Task<Result<>> StrayPods::settle(const Pod& pod, int shard, Jobs& jobs) {
   const Key key(pod.namespace_, pod.job_name());
   if (!key.second.empty() && jobs.count(key) == 0) {
     kube::CallOptions options;
@@ -192,7 +192,7 @@ Task<void> StrayPods::seek() {
     const kube::ObjectPtr pod = decode(*answer);
     if (!pod || !static_cast<const Pod&>(*pod).is_held) continue;
     auto task = settle(static_cast<const Pod&>(*pod), sought.shard, jobs);
-    const Status done = co_await task;
+    const Result<> done = co_await task;
     if (!done)
       deps_.log.debug("a pod without labels was not settled",
                       {{"pod", sought.name}, {"error", done.error().message}});

@@ -41,13 +41,13 @@ class StrayPods {
     std::function<std::optional<membership::Ownership::Claim>(int shard)> claim;
     // Our watch shows the pod.
     std::function<bool(const std::string& namespace_, const std::string& name)> shows;
-    std::function<Task<Status>(std::string namespace_, std::string name, std::string uid,
-                               membership::Ownership::Claim claim)>
+    std::function<Task<Result<>>(std::string namespace_, std::string name, std::string uid,
+                                 membership::Ownership::Claim claim)>
         release;
     // So that the replica that has its job sees the pod in its watch.
-    std::function<Task<Status>(std::string namespace_, std::string name, std::string uid,
-                               std::string job_name, std::string job_uid,
-                               membership::Ownership::Claim claim)>
+    std::function<Task<Result<>>(std::string namespace_, std::string name, std::string uid,
+                                 std::string job_name, std::string job_uid,
+                                 membership::Ownership::Claim claim)>
         relabel;
   };
   // `namespaces`: empty means all.
@@ -74,9 +74,9 @@ class StrayPods {
   static kube::ObjectPtr decode(const JsonView& json);
   void walk_after(Duration delay);
   Task<void> walk();
-  Task<Status> walk_in(std::string namespace_);
+  Task<Result<>> walk_in(std::string namespace_);
   Task<void> seek();
-  Task<Status> settle(const Pod& pod, int shard, Jobs& jobs);
+  Task<Result<>> settle(const Pod& pod, int shard, Jobs& jobs);
 
   Dependencies deps_;
   std::vector<std::string> namespaces_;

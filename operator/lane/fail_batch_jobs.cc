@@ -13,7 +13,7 @@ constexpr int kPageSize = 500;
 // If somebody creates Jobs all the time, this must end.
 constexpr int kMostPasses = 20;
 
-Task<Status> fail(kube::Client& client, std::string namespace_, std::string name) {
+Task<Result<>> fail(kube::Client& client, std::string namespace_, std::string name) {
   const std::string path =
       kube::object_path(lane::kBatchGroupPath, lane::kBatchPlural, namespace_, name);
   auto get = client.get(path);
@@ -57,7 +57,7 @@ Task<Result<Pass>> fail_all_in(kube::Client& client, std::string namespace_) {
       const BatchJobPtr job = kube::as<CachedBatchJob>(object);
       if (!job->ours || job->finished) continue;
       auto task = fail(client, object->namespace_, object->name);
-      const Status done = co_await task;
+      const Result<> done = co_await task;
       if (done) {
         ++pass.failed;
       } else if (done.error().code == ErrorCode::kConflict) {

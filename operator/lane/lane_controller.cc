@@ -155,7 +155,7 @@ Task<controller::ReconcileResult> LaneController::reconcile(std::string key) {
   // A Job that has begun goes on, whatever its namespace's labels are now.
   if (!facts_.is_selected(found->namespace_) && !lane::record_of(*job)) co_return result;
   auto strays = requests_.delete_strays(*job, *claim);
-  const Status cleared = co_await strays;
+  const Result<> cleared = co_await strays;
   if (!cleared) {
     result.error = cleared.error();
     co_return result;
@@ -173,7 +173,7 @@ Task<controller::ReconcileResult> LaneController::reconcile(std::string key) {
   }
   const lane::Decision decision = lane::decide(seen);
   auto work = requests_.perform(*job, decision, memory, *claim);
-  const Status done = co_await work;
+  const Result<> done = co_await work;
   const bool is_missing = !done && done.error().code == ErrorCode::kNotFound;
   result.wake_after = decision.wake_after.value_or(is_missing ? kMissingLook : kLookAgain);
   if (!done && !is_missing) result.error = done.error();
@@ -187,7 +187,7 @@ Task<controller::ReconcileResult> LaneController::delete_strays_of_finished(
   if (!facts_.has_work(*found)) co_return result;
   auto read = requests_.whole(found);
   const Result<lane::BatchJob> job = co_await read;
-  Status cleared = Unit{};
+  Result<> cleared = Unit{};
   if (job) {
     auto strays = requests_.delete_strays(*job, claim);
     cleared = co_await strays;

@@ -34,13 +34,13 @@ std::string durable_path(const std::string& ns, const std::string& name) {
 
 }  // namespace
 
-Task<Status> LaneRequests::perform(const lane::BatchJob& job, const lane::Decision& decision,
-                                   LaneMemoryPtr memory, controller::Gate::Claim claim) {
+Task<Result<>> LaneRequests::perform(const lane::BatchJob& job, const lane::Decision& decision,
+                                     LaneMemoryPtr memory, controller::Gate::Claim claim) {
   if (decision.look) {
     auto task = look(job, memory);
     co_return co_await task;
   }
-  Status patched = Unit{};
+  Result<> patched = Unit{};
   if (decision.patch) {
     auto task = patch(job, *decision.patch, memory, claim);
     patched = co_await task;
@@ -49,12 +49,12 @@ Task<Status> LaneRequests::perform(const lane::BatchJob& job, const lane::Decisi
   }
   if (decision.status) {
     auto task = write_status(job, *decision.status, memory, claim);
-    const Status done = co_await task;
+    const Result<> done = co_await task;
     if (!done) co_return done.error();
   }
   if (decision.creation) {
     auto task = create(job, *decision.creation, memory, claim);
-    const Status done = co_await task;
+    const Result<> done = co_await task;
     if (!done) co_return done.error();
     if (memory->created.empty()) co_return Unit{};
   }
@@ -79,8 +79,8 @@ Task<Result<lane::BatchJob>> LaneRequests::whole(BatchJobPtr job) {
   co_return std::move(*read);
 }
 
-Task<Status> LaneRequests::write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
-                                        LaneMemoryPtr memory, controller::Gate::Claim claim) {
+Task<Result<>> LaneRequests::write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
+                                          LaneMemoryPtr memory, controller::Gate::Claim claim) {
   auto put = writer_.put(claim, batch_path(job.namespace_, job.name) + "/status",
                          batch_status_body(job, write.metadata, write.status),
                          {.answer_with_metadata = true});
@@ -91,9 +91,9 @@ Task<Status> LaneRequests::write_status(const lane::BatchJob& job, const lane::S
   co_return Unit{};
 }
 
-Task<Status> LaneRequests::send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
-                                lane::Source source, Json fields, LaneMemory& memory,
-                                controller::Gate::Claim claim) {
+Task<Result<>> LaneRequests::send(const lane::BatchJob& job, std::string name,
+                                  std::uint64_t& version, lane::Source source, Json fields,
+                                  LaneMemory& memory, controller::Gate::Claim claim) {
   kube::CallOptions options;
   options.answer_with_metadata = true;
   options.content_type = "application/json-patch+json";
@@ -106,22 +106,22 @@ Task<Status> LaneRequests::send(const lane::BatchJob& job, std::string name, std
   co_return Unit{};
 }
 
-Task<Status> LaneRequests::patch(const lane::BatchJob& job, const lane::Patch& patch,
-                                 LaneMemoryPtr memory, controller::Gate::Claim claim) {
+Task<Result<>> LaneRequests::patch(const lane::BatchJob& job, const lane::Patch& patch,
+                                   LaneMemoryPtr memory, controller::Gate::Claim claim) {
   auto known = is_current(job);
-  const Status current = co_await known;
+  const Result<> current = co_await known;
   if (!current) co_return current.error();
   std::uint64_t version = patch.version;
   lane::View::Refused refused{patch.wanted, patch.refused};
   const lane::Source source = patch.refused.empty() ? patch.wanted : patch.recorded;
   auto together = send(job, patch.name, version, source, patch.fields, *memory, claim);
-  const Status done = co_await together;
+  const Result<> done = co_await together;
   memory->refused.reset();
   if (!done && !is_refusal(done.error())) co_return done.error();
   if (!done) {
     for (const Json& field : lane::one_by_one(patch.fields)) {
       auto alone = send(job, patch.name, version, patch.recorded, field, *memory, claim);
-      const Status sent = co_await alone;
+      const Result<> sent = co_await alone;
       if (sent) continue;
       // A suspension and a resume always go through.
       if (!is_refusal(sent.error()) || field.contains("suspend")) {
@@ -139,8 +139,8 @@ Task<Status> LaneRequests::patch(const lane::BatchJob& job, const lane::Patch& p
   co_return Unit{};
 }
 
-Task<Status> LaneRequests::create(const lane::BatchJob& job, const lane::Creation& creation,
-                                  LaneMemoryPtr memory, controller::Gate::Claim claim) {
+Task<Result<>> LaneRequests::create(const lane::BatchJob& job, const lane::Creation& creation,
+                                    LaneMemoryPtr memory, controller::Gate::Claim claim) {
   auto post = writer_.post(
       claim,
       kube::collection_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_),
@@ -178,8 +178,8 @@ Task<Status> LaneRequests::create(const lane::BatchJob& job, const lane::Creatio
 
 // The DurableJob is there, and the cache has none. A watch that claims to be up to date is not
 // asked again at once.
-Status LaneRequests::await_watch(const lane::BatchJob& job, const JsonView& live,
-                                 LaneMemory& memory) {
+Result<> LaneRequests::await_watch(const lane::BatchJob& job, const JsonView& live,
+                                   LaneMemory& memory) {
   controller::raise(memory.durable_version, live);
   if (memory.durable_version <= deps_.facts.durable_version(job.namespace_)) {
     return make_error(ErrorCode::kConflict, "the watch does not show the Job's DurableJob");
@@ -188,7 +188,7 @@ Status LaneRequests::await_watch(const lane::BatchJob& job, const JsonView& live
   return Unit{};
 }
 
-Task<Status> LaneRequests::look(const lane::BatchJob& job, LaneMemoryPtr memory) {
+Task<Result<>> LaneRequests::look(const lane::BatchJob& job, LaneMemoryPtr memory) {
   const std::optional<lane::Record> record = lane::record_of(job);
   if (!record) co_return Unit{};
   auto get = deps_.client.get(durable_path(job.namespace_, record->name));
@@ -220,7 +220,7 @@ Task<Result<bool>> LaneRequests::pods_left(std::string ns, std::string durable_u
 
 // A cache may be older than another replica's last decision. So this comes before writes that have
 // no compare-and-swap on the Job.
-Task<Status> LaneRequests::is_current(const lane::BatchJob& job) {
+Task<Result<>> LaneRequests::is_current(const lane::BatchJob& job) {
   auto get = deps_.client.get(batch_path(job.namespace_, job.name));
   const Result<JsonDocument> live = co_await get;
   if (!live) co_return live.error();
@@ -231,11 +231,12 @@ Task<Status> LaneRequests::is_current(const lane::BatchJob& job) {
   co_return make_error(ErrorCode::kConflict, "the Job has changed");
 }
 
-Task<Status> LaneRequests::delete_strays(const lane::BatchJob& job, controller::Gate::Claim claim) {
+Task<Result<>> LaneRequests::delete_strays(const lane::BatchJob& job,
+                                           controller::Gate::Claim claim) {
   for (const codecs::JobPtr& one : deps_.facts.owned(job.namespace_, job.uid)) {
     if (!lane::is_stray(job, one->job)) continue;
     auto known = is_current(job);
-    const Status current = co_await known;
+    const Result<> current = co_await known;
     if (!current) co_return current.error();
     auto call = writer_.del(claim, durable_path(one->namespace_, one->name),
                             controller::preconditions(one->uid, one->version));

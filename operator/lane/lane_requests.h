@@ -57,24 +57,24 @@ class LaneRequests {
   // Pods of the recorded DurableJob have not ended. The cache may have none of them, because they
   // are of another shard than the Job.
   Task<Result<bool>> pods_left(std::string ns, std::string durable_uid);
-  Task<Status> delete_strays(const lane::BatchJob& job, controller::Gate::Claim claim);
-  Task<Status> perform(const lane::BatchJob& job, const lane::Decision& decision,
-                       LaneMemoryPtr memory, controller::Gate::Claim claim);
+  Task<Result<>> delete_strays(const lane::BatchJob& job, controller::Gate::Claim claim);
+  Task<Result<>> perform(const lane::BatchJob& job, const lane::Decision& decision,
+                         LaneMemoryPtr memory, controller::Gate::Claim claim);
 
  private:
-  Task<Status> write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
-                            LaneMemoryPtr memory, controller::Gate::Claim claim);
-  Task<Status> patch(const lane::BatchJob& job, const lane::Patch& patch, LaneMemoryPtr memory,
-                     controller::Gate::Claim claim);
+  Task<Result<>> write_status(const lane::BatchJob& job, const lane::StatusWrite& write,
+                              LaneMemoryPtr memory, controller::Gate::Claim claim);
+  Task<Result<>> patch(const lane::BatchJob& job, const lane::Patch& patch, LaneMemoryPtr memory,
+                       controller::Gate::Claim claim);
   // Sends these fields, and raises `version` to the answer's.
-  Task<Status> send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
-                    lane::Source source, Json fields, LaneMemory& memory,
-                    controller::Gate::Claim claim);
-  Task<Status> create(const lane::BatchJob& job, const lane::Creation& creation,
-                      LaneMemoryPtr memory, controller::Gate::Claim claim);
-  Task<Status> is_current(const lane::BatchJob& job);
-  Status await_watch(const lane::BatchJob& job, const JsonView& live, LaneMemory& memory);
-  Task<Status> look(const lane::BatchJob& job, LaneMemoryPtr memory);
+  Task<Result<>> send(const lane::BatchJob& job, std::string name, std::uint64_t& version,
+                      lane::Source source, Json fields, LaneMemory& memory,
+                      controller::Gate::Claim claim);
+  Task<Result<>> create(const lane::BatchJob& job, const lane::Creation& creation,
+                        LaneMemoryPtr memory, controller::Gate::Claim claim);
+  Task<Result<>> is_current(const lane::BatchJob& job);
+  Result<> await_watch(const lane::BatchJob& job, const JsonView& live, LaneMemory& memory);
+  Task<Result<>> look(const lane::BatchJob& job, LaneMemoryPtr memory);
   void record(const lane::BatchJob& job, const lane::Event& event);
   void look_again(const lane::BatchJob& job) { deps_.look_at(job.namespace_ + "/" + job.name); }
 

@@ -75,7 +75,7 @@ void Member::beat_if_allowed() {
 Task<void> Member::beat() {
   beating_ = true;
   auto task = lease_.exists() ? renew() : enter();
-  const Status done = co_await task;
+  const Result<> done = co_await task;
   beating_ = false;
   if (!done) heed(done.error(), loop_.now(), not_before_);
   if (!done && state_ == State::kLapsed) {
@@ -89,9 +89,9 @@ Task<void> Member::beat() {
   if (state_ == State::kLeaving) spawn(say_goodbye());
 }
 
-Task<Status> Member::enter() {
+Task<Result<>> Member::enter() {
   auto check = shard_count_.check();
-  const Status checked = co_await check;
+  const Result<> checked = co_await check;
   if (!checked || state_ == State::kLeaving) co_return checked;
   auto create = lease_.create();
   const Result<MemberLease::Step> step = co_await create;
@@ -101,7 +101,7 @@ Task<Status> Member::enter() {
   co_return Unit{};
 }
 
-Task<Status> Member::renew() {
+Task<Result<>> Member::renew() {
   constexpr int kTries = 2;
   for (int i = 0; i < kTries; ++i) {
     auto task = lease_.renew(reason_to_step_aside());

@@ -56,8 +56,8 @@ class Member {
   void tick();
   void beat_if_allowed();
   Task<void> beat();
-  Task<Status> enter();
-  Task<Status> renew();
+  Task<Result<>> enter();
+  Task<Result<>> renew();
   void renewed(SteadyTime sent);
   void rejoin_as_new(const char* why);
   void read_world();

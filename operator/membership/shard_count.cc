@@ -8,7 +8,7 @@ ShardCount::ShardCount(LeaseRequests& requests, cache::View<CachedLease> cached,
                        std::function<void(Error error)> refuse)
     : requests_(requests), cached_(cached), refuse_(std::move(refuse)) {}
 
-Task<Status> ShardCount::check() {
+Task<Result<>> ShardCount::check() {
   const std::string name = shard_lease_name(0);
   if (!cached_.get(requests_.key(name))) {
     auto post = requests_.create(shard_lease_body(requests_.write(""), 0));

@@ -17,7 +17,7 @@ class ShardCount {
              std::function<void(Error error)> refuse);
 
   // Before the first step of a member: records the number, or compares it by a live read.
-  Task<Status> check();
+  Task<Result<>> check();
   // True, and refused, if this Lease of a shard has another number.
   bool refuses(const CachedLease& lease);
 

@@ -49,7 +49,7 @@ class Try : public std::enable_shared_from_this<Try> {
   void begin() {
     http::TlsConfig tls;
     tls.ca = settings_.ca;
-    const Status trusted = http::apply_tls(context_.native_handle(), tls, settings_.host);
+    const Result<> trusted = http::apply_tls(context_.native_handle(), tls, settings_.host);
     if (!trusted.ok()) return done_(trusted.error());
     http::record_refusals(context_.native_handle(), settings_.host, refusal_);
     context_.set_verify_mode(asio::ssl::verify_peer);
@@ -79,7 +79,7 @@ class Try : public std::enable_shared_from_this<Try> {
     int port = settings_.port;
     proxy_.says.clear();
     if (settings_.proxy) {
-      const Status opened = open_tunnel(address);
+      const Result<> opened = open_tunnel(address);
       if (!opened.ok()) return done_(opened.error());
       parsed = asio::ip::address_v4::loopback();
       port = proxy_.tunnel->port();
@@ -93,7 +93,7 @@ class Try : public std::enable_shared_from_this<Try> {
 
   // The proxy gets the address that was checked, and never the name. So it leads where this process
   // may connect, whatever the name means to the proxy.
-  Status open_tunnel(const std::string& address) {
+  Result<> open_tunnel(const std::string& address) {
     Result<std::unique_ptr<http::Tunnel>> tunnel =
         http::Tunnel::open({address, settings_.port, settings_.proxy, ""});
     if (!tunnel.ok()) return tunnel.error();

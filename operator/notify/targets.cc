@@ -33,7 +33,7 @@ bool is_printable(const std::string& text) {
 }
 
 // A misspelt field would silently be left out.
-Status check_fields(const Json& json, const std::set<std::string>& known, const std::string& of) {
+Result<> check_fields(const Json& json, const std::set<std::string>& known, const std::string& of) {
   if (!json.is_object()) return wrong(of + " is not an object");
   for (const auto& [key, value] : json.items()) {
     if (known.count(key) == 0) return wrong(of + " has an unknown field " + key + ": remove it");
@@ -57,7 +57,7 @@ Result<std::vector<std::string>> strings_at(const Json& json, const char* key, s
   return strings;
 }
 
-Status parse_url(const std::string& url, const std::string& of, Target& target) {
+Result<> parse_url(const std::string& url, const std::string& of, Target& target) {
   constexpr std::string_view kScheme = "https://";
   if (url.rfind(kScheme, 0) != 0) {
     return wrong(of + ": url must begin with https://, because messages are for the target alone");
@@ -78,7 +78,7 @@ Status parse_url(const std::string& url, const std::string& of, Target& target) 
   return Unit{};
 }
 
-Status parse_events(const Json& json, const std::string& of, Target& target) {
+Result<> parse_events(const Json& json, const std::string& of, Target& target) {
   const auto names = strings_at(json, "events", 16, of);
   if (!names.ok()) return names.error();
   for (const std::string& name : *names) {
@@ -96,7 +96,7 @@ Status parse_events(const Json& json, const std::string& of, Target& target) {
   return Unit{};
 }
 
-Status parse_ranges(const Json& json, const std::string& of, Target& target) {
+Result<> parse_ranges(const Json& json, const std::string& of, Target& target) {
   const auto texts = strings_at(json, "allowedCIDRs", kRangesLimit, of);
   if (!texts.ok()) return texts.error();
   for (const std::string& text : *texts) {
@@ -114,7 +114,7 @@ Result<Target> parse_target(const Json& json) {
     return wrong("each target needs a name of lower case letters, digits and '-'");
   }
   const std::string of = "target " + target.name;
-  Status checked = check_fields(
+  Result<> checked = check_fields(
       json, {"name", "url", "secretFile", "caFile", "namespaces", "events", "allowedCIDRs"}, of);
   if (checked.ok()) checked = parse_url(string_at(json, "url"), of, target);
   if (checked.ok()) checked = parse_events(json, of, target);
@@ -152,7 +152,7 @@ std::vector<std::string> Targets::names() const {
 Result<Targets> parse_targets(std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json.ok()) return wrong("the file is not JSON: " + json.error().message);
-  const Status checked = check_fields(*json, {"source", "targets"}, "the file");
+  const Result<> checked = check_fields(*json, {"source", "targets"}, "the file");
   if (!checked.ok()) return checked.error();
   Targets targets;
   targets.source = string_at(*json, "source");

@@ -201,7 +201,7 @@ Duration NodeMonitor::pods_live_for(const std::string& namespace_) {
   return live.now - live.epoch;
 }
 
-Task<Status> NodeMonitor::read(std::string node, SteadyTime by) {
+Task<Result<>> NodeMonitor::read(std::string node, SteadyTime by) {
   auto get_lease =
       client_.get(lease_path(kNodeLeaseNamespace, node), kube::live_look(by, loop_.now()));
   const Result<JsonDocument> lease = co_await get_lease;

@@ -64,13 +64,15 @@ class NodeMonitor {
   // Reads the node and its Lease live and records the result. An error, or no answer until `by`,
   // means that nothing is known: give no verdict. Jobs that ask about one node at the same time
   // share the reads.
-  Task<Status> confirm(std::string node, SteadyTime by) { return reads_.ask(std::move(node), by); }
+  Task<Result<>> confirm(std::string node, SteadyTime by) {
+    return reads_.ask(std::move(node), by);
+  }
 
   cache::Informer& nodes() { return nodes_; }
   cache::Informer& leases() { return leases_; }
 
  private:
-  Task<Status> read(std::string node, SteadyTime by);
+  Task<Result<>> read(std::string node, SteadyTime by);
   void update_clocks();
   void on_lease(const cache::Change& change);
   void on_node(const cache::Change& change);

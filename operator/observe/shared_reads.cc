@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kPatience{1};
 }  // namespace
 
 struct SharedReads::State : std::enable_shared_from_this<State> {
-  using Done = Callback<Status>::Done;
+  using Done = Callback<Result<>>::Done;
   struct Subject {
     std::vector<Done> waiting;
     SteadyTime by = SteadyTime::max();  // the earliest of the waiting callers
@@ -41,15 +41,15 @@ SharedReads::~SharedReads() {
   for (auto& [name, subject] : state_->subjects) state_->loop.cancel(subject.timer);
 }
 
-Task<Status> SharedReads::ask(std::string name, SteadyTime by) {
-  Callback<Status> answered([&](State::Done done) {
+Task<Result<>> SharedReads::ask(std::string name, SteadyTime by) {
+  Callback<Result<>> answered([&](State::Done done) {
     State::Subject& subject = state_->subjects[name];
     subject.waiting.push_back(std::move(done));
     subject.by = std::min(subject.by, by);
     // Callers of the same turn share the read.
     if (subject.timer == 0) state_->send_later(name, Duration::zero());
   });
-  const Status status = co_await answered;
+  const Result<> status = co_await answered;
   co_return status;
 }
 
@@ -75,7 +75,7 @@ void SharedReads::State::send_next(const std::string& name) {
 Task<void> SharedReads::State::run(std::shared_ptr<State> state, std::string name, SteadyTime by,
                                    std::vector<Done> asked) {
   auto task = state->read(name, by);
-  const Status status = co_await task;
+  const Result<> status = co_await task;
   Subject& subject = state->subjects.at(name);
   --subject.under_way;
   state->loop.cancel(std::exchange(subject.timer, 0));

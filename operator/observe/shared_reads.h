@@ -22,12 +22,12 @@ namespace holdfast::observe {
 class SharedReads {
  public:
   // A read without an answer by `by` fails.
-  using Read = std::function<Task<Status>(std::string subject, SteadyTime by)>;
+  using Read = std::function<Task<Result<>>(std::string subject, SteadyTime by)>;
   SharedReads(Loop& loop, Read read);
   ~SharedReads();
 
   // An error: nothing is known. Callers that share a read each keep their own `by`.
-  Task<Status> ask(std::string subject, SteadyTime by);
+  Task<Result<>> ask(std::string subject, SteadyTime by);
 
  private:
   struct State;

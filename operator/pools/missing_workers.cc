@@ -41,7 +41,7 @@ bool MissingWorkers::is_over(const Pool* pool, const std::string& ns,
   return !pool || pool->missing.known_gone.count(lease_uid) > 0;
 }
 
-Task<Status> MissingWorkers::read(std::string key, KnownPool pool) {
+Task<Result<>> MissingWorkers::read(std::string key, KnownPool pool) {
   const std::string ns = namespace_of(key);
   std::set<std::string>& known_gone = pool->missing.known_gone;
   std::set<std::string> wanted;

@@ -26,7 +26,7 @@ class MissingWorkers {
   bool is_over(const Pool* pool, const std::string& ns, const std::string& lease_uid) const;
 
   // Reads the Leases of workers that are missing for some time. A worker that is found is revoked.
-  Task<Status> read(std::string pool_key, KnownPool pool);
+  Task<Result<>> read(std::string pool_key, KnownPool pool);
   // Looks at the jobs of those that are over. When the next look is due; none: none is missing.
   std::optional<Duration> look(const std::string& pool_key, Pool& pool);
 

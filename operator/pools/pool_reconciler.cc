@@ -53,7 +53,7 @@ void wake_in(controller::ReconcileResult& result, std::optional<Duration> after)
   if (after) result.wake_after = std::min(result.wake_after.value_or(*after), *after);
 }
 
-void fail(controller::ReconcileResult& result, const Status& done) {
+void fail(controller::ReconcileResult& result, const Result<>& done) {
   if (!done && !result.error) result.error = done.error();
 }
 
@@ -213,9 +213,9 @@ std::vector<std::string> PoolReconciler::free_names(const CachedPool& cached, co
   return free_worker_names(cached.name, cached.uid, taken, count);
 }
 
-Task<Status> PoolReconciler::create_pods(PoolPtr cached, KnownPool pool,
-                                         std::vector<std::string> names,
-                                         membership::Ownership::Claim claim) {
+Task<Result<>> PoolReconciler::create_pods(PoolPtr cached, KnownPool pool,
+                                           std::vector<std::string> names,
+                                           membership::Ownership::Claim claim) {
   auto read = template_of(cached);
   const Result<std::string> pod_template = co_await read;
   if (!pod_template) co_return pod_template.error();
@@ -227,7 +227,7 @@ Task<Status> PoolReconciler::create_pods(PoolPtr cached, KnownPool pool,
         [this, &name, &owner, &pod_template, &failure, &claim, &pool]() -> Task<void> {
           if (failure) co_return;
           auto create = create_pod(owner, *pod_template, name, *pool, claim);
-          const Status done = co_await create;
+          const Result<> done = co_await create;
           if (!done) failure = done.error();
         });
   }
@@ -243,9 +243,9 @@ Task<Status> PoolReconciler::create_pods(PoolPtr cached, KnownPool pool,
   co_return *failure;
 }
 
-Task<Status> PoolReconciler::create_pod(const WorkerPool& owner, const std::string& pod_template,
-                                        const std::string& name, Pool& pool,
-                                        const membership::Ownership::Claim& claim) {
+Task<Result<>> PoolReconciler::create_pod(const WorkerPool& owner, const std::string& pod_template,
+                                          const std::string& name, Pool& pool,
+                                          const membership::Ownership::Claim& claim) {
   const Result<std::string> body = worker_pod_body(owner, pod_template, name, agent_image_);
   kube::CallOptions options;
   const std::optional<Error> refused = deps_.membership.may_write(claim, options);
@@ -267,7 +267,8 @@ Task<Status> PoolReconciler::create_pod(const WorkerPool& owner, const std::stri
 
 // If it is ours, it counts from now on. The watch may bring it after the next plan. As long as
 // nobody knows whose it is, another name would be one worker too many.
-Task<Status> PoolReconciler::read_pod(const std::string& ns, const std::string& name, Pool& pool) {
+Task<Result<>> PoolReconciler::read_pod(const std::string& ns, const std::string& name,
+                                        Pool& pool) {
   auto get = deps_.client.get(jobs::pod_path(ns, name));
   const Result<JsonDocument> there = co_await get;
   if (!there) {
@@ -302,7 +303,7 @@ Task<PoolReconciler::Removed> PoolReconciler::remove_pods(KnownPool pool,
         co_return;
       }
       auto task = remove_pod(worker, claim);
-      const Status done = co_await task;
+      const Result<> done = co_await task;
       fail(result, done);
       removed.gone += done ? 1 : 0;
       removed.failed += done ? 0 : 1;
@@ -313,7 +314,7 @@ Task<PoolReconciler::Removed> PoolReconciler::remove_pods(KnownPool pool,
   co_return removed;
 }
 
-Task<Status> PoolReconciler::remove_pod(WorkerPtr worker, membership::Ownership::Claim claim) {
+Task<Result<>> PoolReconciler::remove_pod(WorkerPtr worker, membership::Ownership::Claim claim) {
   if (!worker->pod || worker->removal.accepted) co_return Unit{};
   kube::CallOptions options;
   if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
@@ -345,15 +346,15 @@ Task<void> PoolReconciler::keep_status(PoolPtr cached, KnownPool pool, PoolStatu
     co_return;
   }
   auto task = write_status(cached, pool, std::move(status), claim);
-  const Status written = co_await task;
+  const Result<> written = co_await task;
   if (!written && written.error().code == ErrorCode::kConflict) {
     pool->written.outdated = std::max(cached->version, pool->written.version);
   }
   fail(result, written);
 }
 
-Task<Status> PoolReconciler::write_status(PoolPtr cached, KnownPool pool, PoolStatus status,
-                                          membership::Ownership::Claim claim) {
+Task<Result<>> PoolReconciler::write_status(PoolPtr cached, KnownPool pool, PoolStatus status,
+                                            membership::Ownership::Claim claim) {
   kube::CallOptions options;
   if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
   codecs::SharedTexts texts = cached->texts.value_or(codecs::SharedTexts{});

@@ -42,22 +42,22 @@ class PoolReconciler {
   Task<Result<std::string>> template_of(PoolPtr cached);
   std::vector<std::string> free_names(const CachedPool& cached, const Pool& pool,
                                       std::int64_t count);
-  Task<Status> create_pods(PoolPtr cached, KnownPool pool, std::vector<std::string> names,
-                           membership::Ownership::Claim claim);
-  Task<Status> create_pod(const WorkerPool& owner, const std::string& pod_template,
-                          const std::string& name, Pool& pool,
-                          const membership::Ownership::Claim& claim);
-  Task<Status> read_pod(const std::string& ns, const std::string& name, Pool& pool);
+  Task<Result<>> create_pods(PoolPtr cached, KnownPool pool, std::vector<std::string> names,
+                             membership::Ownership::Claim claim);
+  Task<Result<>> create_pod(const WorkerPool& owner, const std::string& pod_template,
+                            const std::string& name, Pool& pool,
+                            const membership::Ownership::Claim& claim);
+  Task<Result<>> read_pod(const std::string& ns, const std::string& name, Pool& pool);
   Task<Removed> remove_pods(KnownPool pool, std::vector<std::string> uids,
                             membership::Ownership::Claim claim,
                             controller::ReconcileResult& result);
-  Task<Status> remove_pod(WorkerPtr worker, membership::Ownership::Claim claim);
+  Task<Result<>> remove_pod(WorkerPtr worker, membership::Ownership::Claim claim);
 
   Task<void> keep_status(PoolPtr cached, KnownPool pool, reconciler::PoolStatus status,
                          bool is_urgent, membership::Ownership::Claim claim,
                          controller::ReconcileResult& result);
-  Task<Status> write_status(PoolPtr cached, KnownPool pool, reconciler::PoolStatus status,
-                            membership::Ownership::Claim claim);
+  Task<Result<>> write_status(PoolPtr cached, KnownPool pool, reconciler::PoolStatus status,
+                              membership::Ownership::Claim claim);
   void report_failed_start(const CachedPool& pool, const reconciler::PoolStatus& status);
 
   const PoolDependencies& deps_;

@@ -177,7 +177,7 @@ Result<std::string> worker_pod_body(const WorkerPool& pool, const std::string& p
   if (!spec.is_object()) {
     return make_error(ErrorCode::kInvalid, "spec.template has no spec: add one");
   }
-  const Status injected =
+  const Result<> injected =
       injection::add_agent({kPoolUser,
                             "serve",
                             agent_image,

@@ -50,7 +50,7 @@ Task<controller::ReconcileResult> WorkerReconciler::reconcile(WorkerPtr worker) 
   const std::shared_ptr<void> in_hand = deps_.membership.keep(claim->shard);
   if (worker->live_read.wanted) {
     auto look = look_live(worker);
-    const Status looked = co_await look;
+    const Result<> looked = co_await look;
     if (!looked) {
       controller::ReconcileResult failed = with(std::nullopt);
       failed.error = looked.error();
@@ -62,7 +62,7 @@ Task<controller::ReconcileResult> WorkerReconciler::reconcile(WorkerPtr worker) 
   // What a write has changed brings the next reconcile.
   if (decision.step != reconciler::WorkerStep::kNone) {
     auto task = take_step(worker, decision, *claim);
-    const Status done = co_await task;
+    const Result<> done = co_await task;
     if (!done) result.error = done.error();
     if (!done && done.error().code == ErrorCode::kForbidden) record_refusal(*worker, done.error());
     if (done && !result.wake_after) result.wake_after = kWorkerLookAgain;
@@ -82,7 +82,7 @@ Task<controller::ReconcileResult> WorkerReconciler::reconcile(WorkerPtr worker) 
     co_return with(*last_write + collects - deps_.loop.now());
   }
   auto task = write_work(worker, std::move(*next), *claim);
-  const Status done = co_await task;
+  const Result<> done = co_await task;
   last_write = deps_.loop.now();
   if (!done) result.error = done.error();
   co_return result;
@@ -98,8 +98,8 @@ void WorkerReconciler::record_refusal(const Worker& worker, const Error& error) 
 
 // ---- Its Leases.
 
-Task<Status> WorkerReconciler::take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
-                                         membership::Ownership::Claim claim) {
+Task<Result<>> WorkerReconciler::take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
+                                           membership::Ownership::Claim claim) {
   using reconciler::WorkerStep;
   const auto pool = deps_.caches.pools.get(worker->pool_key());
   const std::string& uid = worker->pod_uid;
@@ -138,9 +138,9 @@ Task<Status> WorkerReconciler::take_step(WorkerPtr worker, reconciler::WorkerDec
   co_return co_await task;
 }
 
-Task<Status> WorkerReconciler::revoke_or_cut_off(WorkerPtr worker,
-                                                 reconciler::WorkerDecision decision,
-                                                 membership::Ownership::Claim claim) {
+Task<Result<>> WorkerReconciler::revoke_or_cut_off(WorkerPtr worker,
+                                                   reconciler::WorkerDecision decision,
+                                                   membership::Ownership::Claim claim) {
   using reconciler::WorkerStep;
   const auto pool = deps_.caches.pools.get(worker->pool_key());
   const WorkerLeasePtr lease = worker->lease.get();
@@ -163,13 +163,13 @@ Task<Status> WorkerReconciler::revoke_or_cut_off(WorkerPtr worker,
                         cuts_off ? cut_off_lease_body(ours, decision.reason, decision.message)
                                  : revoked_lease_body(ours),
                         claim);
-  const Status done = co_await task;
+  const Result<> done = co_await task;
   if (done) report_end(*worker, decision);
   co_return done;
 }
 
-Task<Status> WorkerReconciler::make_lease(WorkerPtr worker, bool is_work, std::string body,
-                                          membership::Ownership::Claim claim) {
+Task<Result<>> WorkerReconciler::make_lease(WorkerPtr worker, bool is_work, std::string body,
+                                            membership::Ownership::Claim claim) {
   kube::CallOptions options;
   if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
   auto post = deps_.client.post(
@@ -186,7 +186,7 @@ Task<Status> WorkerReconciler::make_lease(WorkerPtr worker, bool is_work, std::s
   co_return Unit{};
 }
 
-Task<Status> WorkerReconciler::read_lease(WorkerPtr worker, bool is_work) {
+Task<Result<>> WorkerReconciler::read_lease(WorkerPtr worker, bool is_work) {
   const std::string name =
       is_work ? work_lease_name(worker->pod_uid) : worker_lease_name(worker->pod_uid);
   auto get = deps_.client.get(lease_path(worker->namespace_, name));
@@ -201,9 +201,9 @@ Task<Status> WorkerReconciler::read_lease(WorkerPtr worker, bool is_work) {
   co_return Unit{};
 }
 
-Task<Status> WorkerReconciler::look_live(WorkerPtr worker) {
+Task<Result<>> WorkerReconciler::look_live(WorkerPtr worker) {
   auto read = read_lease(worker, /*is_work=*/false);
-  const Status done = co_await read;
+  const Result<> done = co_await read;
   if (!done) co_return done;
   worker->live_read.wanted = false;
   worker->live_read.last = deps_.loop.now();
@@ -214,8 +214,8 @@ Task<Status> WorkerReconciler::look_live(WorkerPtr worker) {
 }
 
 // A conflict or a missing Lease is no failure: what is there now decides.
-Task<Status> WorkerReconciler::put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
-                                         membership::Ownership::Claim claim) {
+Task<Result<>> WorkerReconciler::put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
+                                           membership::Ownership::Claim claim) {
   kube::CallOptions options;
   if (auto error = deps_.membership.may_write(claim, options)) co_return *error;
   auto put = deps_.client.put(lease_path(lease->namespace_, lease->name), std::move(body), options);
@@ -228,13 +228,14 @@ Task<Status> WorkerReconciler::put_lease(WorkerPtr worker, WorkerLeasePtr lease,
   const ErrorCode code = answer.error().code;
   if (code == ErrorCode::kConflict || code == ErrorCode::kNotFound) {
     auto read = read_lease(worker, lease->is_work);
-    const Status read_again = co_await read;
+    const Result<> read_again = co_await read;
     if (!read_again) co_return read_again;
   }
   co_return answer.error();
 }
 
-Task<Status> WorkerReconciler::forget_leases(WorkerPtr worker, membership::Ownership::Claim claim) {
+Task<Result<>> WorkerReconciler::forget_leases(WorkerPtr worker,
+                                               membership::Ownership::Claim claim) {
   // The worker Lease goes last: it says that the worker is cut off.
   for (const bool is_work : {true, false}) {
     const WorkerLeasePtr lease = (is_work ? worker->work : worker->lease).get();
@@ -327,13 +328,13 @@ std::optional<Work> WorkerReconciler::next_work_of(const Worker& worker, bool& l
   return next;
 }
 
-Task<Status> WorkerReconciler::write_work(WorkerPtr worker, Work next,
-                                          membership::Ownership::Claim claim) {
+Task<Result<>> WorkerReconciler::write_work(WorkerPtr worker, Work next,
+                                            membership::Ownership::Claim claim) {
   const WorkerLeasePtr lease = worker->work.get();
   const std::string lease_uid = worker->lease->uid;
   worker->duty.marking = worker->duty.marking || (next.draining && !lease->work.draining);
   auto task = put_lease(worker, lease, work_lease_body(*lease, next, deps_.now()), claim);
-  const Status done = co_await task;
+  const Result<> done = co_await task;
   if (done || !done.error().maybe_applied) worker->duty.marking = false;
   if (!done) co_return done;
   const auto pool = deps_.known.find(worker->pool_key());

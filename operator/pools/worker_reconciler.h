@@ -19,18 +19,18 @@ class WorkerReconciler {
   Task<controller::ReconcileResult> reconcile(WorkerPtr worker);
 
  private:
-  Task<Status> take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
-                         membership::Ownership::Claim claim);
-  Task<Status> revoke_or_cut_off(WorkerPtr worker, reconciler::WorkerDecision decision,
-                                 membership::Ownership::Claim claim);
-  Task<Status> make_lease(WorkerPtr worker, bool is_work, std::string body,
-                          membership::Ownership::Claim claim);
-  Task<Status> put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
-                         membership::Ownership::Claim claim);
-  Task<Status> read_lease(WorkerPtr worker, bool is_work);
-  Task<Status> look_live(WorkerPtr worker);
-  Task<Status> forget_leases(WorkerPtr worker, membership::Ownership::Claim claim);
-  Task<Status> write_work(WorkerPtr worker, Work next, membership::Ownership::Claim claim);
+  Task<Result<>> take_step(WorkerPtr worker, reconciler::WorkerDecision decision,
+                           membership::Ownership::Claim claim);
+  Task<Result<>> revoke_or_cut_off(WorkerPtr worker, reconciler::WorkerDecision decision,
+                                   membership::Ownership::Claim claim);
+  Task<Result<>> make_lease(WorkerPtr worker, bool is_work, std::string body,
+                            membership::Ownership::Claim claim);
+  Task<Result<>> put_lease(WorkerPtr worker, WorkerLeasePtr lease, std::string body,
+                           membership::Ownership::Claim claim);
+  Task<Result<>> read_lease(WorkerPtr worker, bool is_work);
+  Task<Result<>> look_live(WorkerPtr worker);
+  Task<Result<>> forget_leases(WorkerPtr worker, membership::Ownership::Claim claim);
+  Task<Result<>> write_work(WorkerPtr worker, Work next, membership::Ownership::Claim claim);
   std::optional<Work> next_work_of(const Worker& worker, bool& looks_again);
   reconciler::RecordSays record(const Worker& worker, const AttemptId& id,
                                 const std::string& job_name);

@@ -95,7 +95,7 @@ Task<controller::ReconcileResult> QueueController::reconcile(std::string key) {
   if (decision.write) {
     std::uint64_t written = 0;
     auto task = write(queue, version, *decision.write, *claim, written);
-    const Status done = co_await task;
+    const Result<> done = co_await task;
     if (!done) {
       const QueuePtr cached = state_.queue(key);
       book->not_written(cached ? *cached : *queue);
@@ -118,9 +118,9 @@ Task<controller::ReconcileResult> QueueController::reconcile(std::string key) {
   co_return result;
 }
 
-Task<Status> QueueController::write(QueuePtr queue, std::uint64_t version,
-                                    reconciler::QueueStatus status, controller::Gate::Claim claim,
-                                    std::uint64_t& written) {
+Task<Result<>> QueueController::write(QueuePtr queue, std::uint64_t version,
+                                      reconciler::QueueStatus status, controller::Gate::Claim claim,
+                                      std::uint64_t& written) {
   const std::string path =
       kube::object_path(reconciler::kJobGroupPath, kQueuePlural, queue->namespace_, queue->name);
   codecs::SharedTexts texts = queue->texts.value_or(codecs::SharedTexts{});

@@ -76,8 +76,8 @@ class QueueController : public controller::Controller {
   Task<controller::ReconcileResult> reconcile(std::string key);
   reconciler::QueueView view(const CachedQueue& queue, QueueBook& book, const std::string& self,
                              std::uint64_t& version);
-  Task<Status> write(QueuePtr queue, std::uint64_t version, reconciler::QueueStatus status,
-                     controller::Gate::Claim claim, std::uint64_t& written);
+  Task<Result<>> write(QueuePtr queue, std::uint64_t version, reconciler::QueueStatus status,
+                       controller::Gate::Claim claim, std::uint64_t& written);
   void look_at_admitted(const CachedQueue& queue, QueueBook& book);
   void report_admitted(const CachedQueue& queue, QueueBook& book,
                        const std::vector<std::string>& uids);

@@ -256,7 +256,7 @@ ProbeServer::ProbeServer(std::map<std::string, Handler> handlers, Limits limits)
 
 ProbeServer::~ProbeServer() { stop(); }
 
-Status ProbeServer::start(const std::string& host, std::uint16_t port) {
+Result<> ProbeServer::start(const std::string& host, std::uint16_t port) {
   assert(!state_->thread.joinable());
   error_code error;
   if (host.empty()) {

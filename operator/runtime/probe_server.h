@@ -53,7 +53,7 @@ class ProbeServer {
   ProbeServer& operator=(const ProbeServer&) = delete;
 
   // `host`: an IP literal; empty: all IPv6 and IPv4 addresses. Port 0: any free port. Call it once.
-  Status start(const std::string& host, std::uint16_t port);
+  Result<> start(const std::string& host, std::uint16_t port);
 
   // Valid after start().
   std::uint16_t port() const;

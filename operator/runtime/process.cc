@@ -39,7 +39,7 @@ int Process::run() {
   raise_descriptor_limit(descriptor_use(options_, 1), log_);
   metrics_ = std::make_unique<Metrics>(options_.workers);
   probes_ = std::make_unique<ProbeServer>(probe_handlers());
-  const Status serving = serve_probes();
+  const Result<> serving = serve_probes();
   if (!serving.ok()) {
     log_.error("cannot start", {{"error", serving.error().message}});
     return kExitFailed;
@@ -51,10 +51,10 @@ int Process::run() {
   return exit_code_;
 }
 
-Status Process::serve_probes() {
+Result<> Process::serve_probes() {
   const ListenAddress& address = options_.metrics_address;
   if (!address.enabled) return Unit{};
-  Status listening = probes_->start(address.host, address.port);
+  Result<> listening = probes_->start(address.host, address.port);
   if (listening.ok()) log_.info("serving probes and metrics", {{"address", probes_->address()}});
   return listening;
 }

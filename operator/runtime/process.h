@@ -37,7 +37,7 @@ class Process {
   int run();
 
  private:
-  Status serve_probes();
+  Result<> serve_probes();
   void start();
   void refuse(const Error& error);
   void tick();

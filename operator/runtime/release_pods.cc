@@ -41,7 +41,7 @@ Task<void> pause(Loop& loop, Duration duration) {
   co_await passed;
 }
 
-Task<Status> scale_down(kube::Client& client, std::string namespace_, std::string name, Log log) {
+Task<Result<>> scale_down(kube::Client& client, std::string namespace_, std::string name, Log log) {
   kube::CallOptions options;
   options.content_type = "application/merge-patch+json";
   const std::string path =
@@ -108,7 +108,7 @@ Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string name
 
 // An autoscaler or a GitOps tool may have started a replica meanwhile, and nobody would release its
 // pods.
-Task<Status> none_came_back(kube::Client& client, std::string namespace_, Members dead) {
+Task<Result<>> none_came_back(kube::Client& client, std::string namespace_, Members dead) {
   auto list = members(client, namespace_);
   const Result<std::vector<kube::ObjectPtr>> leases = co_await list;
   if (!leases) co_return leases.error();
@@ -153,7 +153,7 @@ kube::ObjectPtr decode_held(const JsonView& json, const std::string& finalizer) 
   return held;
 }
 
-Task<Status> release(kube::Client& client, Releases what, std::shared_ptr<const Held> held) {
+Task<Result<>> release(kube::Client& client, Releases what, std::shared_ptr<const Held> held) {
   Json meta = {{"uid", held->uid}};
   kube::CallOptions options;
   if (what.is_builtin) {
@@ -208,7 +208,7 @@ Task<Result<Pass>> release_all_in(kube::Client& client, Releases what, std::stri
       if (!held->ours) continue;
       ++pass.found;
       auto task = release(client, what, held);
-      const Status released = co_await task;
+      const Result<> released = co_await task;
       // A webhook that blocks one must not block the others.
       if (!released && !pass.refused) pass.refused = released.error();
     }
@@ -249,7 +249,7 @@ Task<Result<int>> empty_namespace(kube::Client& client, Releases what, std::stri
 Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log log) {
   if (!options.deployment.empty()) {
     auto scale = scale_down(client, options.namespace_, options.deployment, log);
-    const Status scaled = co_await scale;
+    const Result<> scaled = co_await scale;
     if (!scaled) co_return scaled.error();
   }
   auto gone = await_replicas_gone(client, options.namespace_, log);
@@ -274,7 +274,7 @@ Task<Result<int>> release_pods(kube::Client& client, ReleaseOptions options, Log
     if (!done) co_return done.error();
   }
   auto look = none_came_back(client, options.namespace_, *dead);
-  const Status alone = co_await look;
+  const Result<> alone = co_await look;
   if (!alone) co_return alone.error();
   log.info("no pod and no job has the operator's finalizer any more",
            {{"released", std::to_string(released)}});

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "operator/jobs/lanes.h"
+#include "operator/jobs/channels.h"
 #include "operator/runtime/version.h"
 
 namespace holdfast::runtime {
@@ -18,10 +18,10 @@ constexpr std::chrono::seconds kIdleLimit{3};
 constexpr std::chrono::milliseconds kIdlePoll{5};
 
 // There may be twice as many reconciles, and as many creations, as workers. Reconciles of jobs with
-// many runs have lanes beside. The rest is for lists, Events and shards. So a request never waits
-// for another namespace's.
+// many runs have channels beside. The rest is for lists, Events and shards. So a request never
+// waits for another namespace's.
 std::size_t ordinary_requests(const Options& options) {
-  return 4 * static_cast<std::size_t>(options.workers) + 2 * std::size_t{jobs::kLanes} +
+  return 4 * static_cast<std::size_t>(options.workers) + 2 * std::size_t{jobs::kChannels} +
          2 * std::size_t{queues::kQueueWorkers} + 32;
 }
 

@@ -169,7 +169,7 @@ ClusterApi::~ClusterApi() = default;
 Result<ClusterApi::Cluster*> ClusterApi::cluster() {
   if (cluster_) return cluster_.get();
   auto made = std::make_unique<Cluster>();
-  const Status connected = made->thread.run([&]() -> Status {
+  const Result<> connected = made->thread.run([&]() -> Result<> {
     kube::ConnectOptions options;
     options.kubeconfig = kubeconfig_;
     options.context = context_;
@@ -191,8 +191,8 @@ Result<ClusterApi::Cluster*> ClusterApi::cluster() {
 Result<ClusterApi::Cluster*> ClusterApi::logged_in() {
   const Result<Cluster*> cluster = this->cluster();
   if (!cluster.ok()) return cluster.error();
-  const Status ready =
-      (*cluster)->thread.await<Status>([&] { return (*cluster)->connection->log_in(); });
+  const Result<> ready =
+      (*cluster)->thread.await<Result<>>([&] { return (*cluster)->connection->log_in(); });
   if (!ready.ok()) return ready.error();
   return *cluster;
 }

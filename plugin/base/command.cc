@@ -102,18 +102,18 @@ class Parser {
         break;
       }
       const bool is_flag = word.size() > 1 && word[0] == '-';
-      const Status read = is_flag ? flag(word) : argument(word);
+      const Result<> read = is_flag ? flag(word) : argument(word);
       if (!read.ok()) return read.error();
     }
     for (; next_ < words_.size(); ++next_) {
-      const Status read = argument(words_[next_]);
+      const Result<> read = argument(words_[next_]);
       if (!read.ok()) return read.error();
     }
     return finish();
   }
 
  private:
-  Status argument(const std::string& word) {
+  Result<> argument(const std::string& word) {
     if (verb_ != nullptr) {
       command_.arguments.push_back(word);
       return Unit{};
@@ -126,7 +126,7 @@ class Parser {
     return Unit{};
   }
 
-  Status flag(const std::string& word) {
+  Result<> flag(const std::string& word) {
     if (word == "-h" || word == "--help") {
       wants_help_ = true;
       return Unit{};

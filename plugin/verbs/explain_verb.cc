@@ -52,7 +52,7 @@ class Facts {
   }
 
   // Reads all of it again. The error is that of the job itself.
-  Status read() {
+  Result<> read() {
     Result<Json> job = api_.get(kJobs, namespace_, name_);
     if (!job.ok()) return job.error();
     take(std::move(*job));
@@ -196,7 +196,7 @@ int watch(const Command& command, Facts& facts, Api& api, Terminal& terminal) {
     if (!live && read_job(facts.facts().job).has_ended()) return kExitDone;
     if (!(*mirror)->wait(kRedraw) && api.now() - read < kReadAgain) continue;
     read = api.now();
-    const Status again = facts.read();
+    const Result<> again = facts.read();
     // A server that is away comes back. A job that is gone does not, nor do revoked credentials.
     if (!again.ok() && again.error().code == ErrorCode::kNotFound) {
       return refuse(terminal, command, advice(again.error(), subject));

@@ -42,7 +42,7 @@ Result<Json> read_manifest(const Command& command, Terminal& terminal) {
   return std::move((*documents)[0]);
 }
 
-Status check_job(const Json& object) {
+Result<> check_job(const Json& object) {
   if (!object.is_object())
     return invalid("this is no object; a DurableJob starts with apiVersion and kind");
   if (is_batch(object)) {

@@ -17,6 +17,6 @@ inline constexpr std::size_t kMaxManifestBytes = 3u << 20;
 Result<Json> read_manifest(const Command& command, Terminal& terminal);
 
 // Why this is no DurableJob that can be submitted; no error: it is one.
-Status check_job(const Json& object);
+Result<> check_job(const Json& object);
 
 }  // namespace holdfast::plugin

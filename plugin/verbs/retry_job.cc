@@ -32,7 +32,7 @@ std::pair<std::string, int> parts_of(const std::string& name) {
   return {name.substr(0, mark), number};
 }
 
-Status keep_failed_indexes(const Json& source, Json& spec) {
+Result<> keep_failed_indexes(const Json& source, Json& spec) {
   const std::string name = string_at(at(source, "metadata"), "name");
   if (string_at(spec, "completionMode") != "Indexed") {
     return invalid(job_reference(name) + " has no indexes; leave out --failed-indexes");
@@ -79,7 +79,7 @@ Result<Json> retry_job(const Json& source, bool failed_indexes) {
   spec.erase("suspend");
   spec.erase("cancel");
   if (failed_indexes) {
-    const Status kept = keep_failed_indexes(source, spec);
+    const Result<> kept = keep_failed_indexes(source, spec);
     if (!kept.ok()) return kept.error();
   }
   Json job = {{"apiVersion", reconciler::kJobApiVersion},

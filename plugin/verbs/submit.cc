@@ -28,16 +28,16 @@ class Submit {
     Result<Json> read = read_manifest(command_, terminal_);
     if (!read.ok()) return refuse(terminal_, command_, read.error().message);
     job_ = std::move(*read);
-    const Status checked = check_job(job_);
+    const Result<> checked = check_job(job_);
     if (!checked.ok()) return refuse(terminal_, command_, checked.error().message);
-    const Status named = take_names();
+    const Result<> named = take_names();
     if (!named.ok()) return refuse(terminal_, command_, named.error().message);
     return create();
   }
 
  private:
   // Namespace and name, and the annotations of the key.
-  Status take_names() {
+  Result<> take_names() {
     const auto wrong = [](std::string message) {
       return make_error(ErrorCode::kInvalid, std::move(message));
     };

@@ -27,41 +27,42 @@ std::vector<RunStepAt> decide_runs(const Context& context) {
   std::vector<RunStepAt> steps;
   const auto& runs = context.job.status.runs;
   std::int64_t stay = 0;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    if (!runs[place].open()) continue;
-    RunContext run = of_run(context, place);
+  for (std::size_t position = 0; position < runs.size(); ++position) {
+    if (!runs[position].open()) continue;
+    RunContext run = of_run(context, position);
     RunStep step = decide_run(run);
-    run.excess = !step.end && ++stay > context.spec.parallelism;
-    steps.push_back({place, run.excess ? decide_run(run) : std::move(step)});
+    run.excess = !std::holds_alternative<AttemptEnd>(step) && ++stay > context.spec.parallelism;
+    steps.push_back({position, run.excess ? decide_run(run) : std::move(step)});
   }
   return steps;
 }
 
-// The places in status.runs of the runs that are still open in `next`.
+// The positions in status.runs of the runs that are still open in `next`.
 std::vector<std::size_t> still_open(const Context& context, const Status& next) {
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> positions;
   const auto& runs = context.job.status.runs;
   auto run = next.runs.begin();  // both lists are in order
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    while (run != next.runs.end() && run->index < runs[place].index) ++run;
+  for (std::size_t position = 0; position < runs.size(); ++position) {
+    while (run != next.runs.end() && run->index < runs[position].index) ++run;
     if (run == next.runs.end()) break;
-    if (run->index == runs[place].index && run->open()) places.push_back(place);
+    if (run->index == runs[position].index && run->open()) positions.push_back(position);
   }
-  return places;
+  return positions;
 }
 
 // Stops the open runs that were read live. A success that the read has found counts. Any other end
 // of theirs no longer matters, because the job's end is known.
 void stop_open_runs(const Context& context, const JobEnd& reached, std::vector<AttemptsEnd>& ends,
                     WriteStatus& write) {
-  for (const std::size_t place : still_open(context, write.status)) {
+  for (const std::size_t position : still_open(context, write.status)) {
     if (ends.size() >= kEndsAtOnce) return;
-    if (!is_read(context, place)) continue;
-    const RunContext run = of_run(context, place);
+    if (!is_read(context, position)) continue;
+    const RunContext run = of_run(context, position);
     const RunStep step = decide_run(run);
-    const bool succeeded = step.end && step.end->verdict.outcome == Outcome::kSucceeded;
-    ends.push_back(end_attempt(
-        run, succeeded ? *step.end : AttemptEnd{stopped_by(run, reached.reason)}, write));
+    const auto* const end = std::get_if<AttemptEnd>(&step);
+    const bool succeeded = end && end->verdict.outcome == Outcome::kSucceeded;
+    ends.push_back(
+        end_attempt(run, succeeded ? *end : AttemptEnd{stopped_by(run, reached.reason)}, write));
   }
 }
 
@@ -69,10 +70,10 @@ void stop_open_runs(const Context& context, const JobEnd& reached, std::vector<A
 // not show their pods.
 std::vector<std::int64_t> unread_runs(const Context& context, const Status& next) {
   std::vector<std::int64_t> unread = unseen_runs(context);
-  for (const std::size_t place : still_open(context, next)) {
-    const std::int64_t index = context.job.status.runs[place].index;
+  for (const std::size_t position : still_open(context, next)) {
+    const std::int64_t index = context.job.status.runs[position].index;
     const bool is_listed = std::find(unread.begin(), unread.end(), index) != unread.end();
-    if (!is_listed && !is_read(context, place)) unread.push_back(index);
+    if (!is_listed && !is_read(context, position)) unread.push_back(index);
   }
   return unread;
 }
@@ -123,8 +124,10 @@ bool expect_to_open(const Opening& opening, Plan& plan) {
 }
 
 bool has_urgent_words(const std::vector<RunStepAt>& steps) {
-  return std::any_of(steps.begin(), steps.end(),
-                     [](const RunStepAt& one) { return one.step.waiting && one.step.at_once; });
+  return std::any_of(steps.begin(), steps.end(), [](const RunStepAt& one) {
+    const auto* const run = std::get_if<GoesOn>(&one.step);
+    return run && run->waiting && run->at_once;
+  });
 }
 
 // A limit of the whole job was lowered below what is spent. With one run, its attempt ends first.
@@ -142,9 +145,10 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
   std::vector<AttemptsEnd> ends;
   std::set<std::int64_t> just_ended;
   std::size_t losses = 0;
-  for (const auto& [place, step] : steps) {
-    if (!step.end || ends.size() == kEndsAtOnce) continue;
-    ends.push_back(end_attempt(of_run(context, place), *step.end, write));
+  for (const auto& [position, step] : steps) {
+    const auto* const end = std::get_if<AttemptEnd>(&step);
+    if (!end || ends.size() == kEndsAtOnce) continue;
+    ends.push_back(end_attempt(of_run(context, position), *end, write));
     just_ended.insert(ends.back().run.index);
     if (budget_of(ends.back().verdict.outcome) == Budget::kDisruptions) ++losses;
   }
@@ -235,15 +239,18 @@ void decide_active(const Context& context, Plan& plan) {
   const std::vector<RunStepAt> steps = decide_runs(context);
   std::vector<std::int64_t> unconfirmed;
   bool ends = false;
-  for (const auto& [place, step] : steps) {
-    if (step.invalid) {
-      const JobEnd reached{false, to_string(Reason::kPodTemplateInvalid), *step.invalid};
+  for (const auto& [position, step] : steps) {
+    const Run& run = context.job.status.runs[position];
+    if (const auto* const failed = std::get_if<TemplateFails>(&step)) {
+      const JobEnd reached{false, to_string(Reason::kPodTemplateInvalid), failed->why};
       return end_job(context, reached, {}, start_write(context), plan);
     }
-    if (step.confirm) unconfirmed.push_back(context.job.status.runs[place].index);
-    if (step.wake_after) plan.wake_in(*step.wake_after);
-    if (step.create) plan.create_pod(context.job.status.runs[place]);
-    ends = ends || step.end;
+    if (std::holds_alternative<ReadFirst>(step)) unconfirmed.push_back(run.index);
+    ends = ends || std::holds_alternative<AttemptEnd>(step);
+    if (const auto* const open = std::get_if<GoesOn>(&step)) {
+      if (open->wake_after) plan.wake_in(*open->wake_after);
+      if (open->create) plan.create_pod(run);
+    }
   }
   if (plan.confirm(unconfirmed)) return;
   if (ends || has_overspent_run(context) || is_overspent(context)) {

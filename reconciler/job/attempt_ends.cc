@@ -338,7 +338,7 @@ void record_ends(const std::vector<AttemptsEnd>& ends, Status& status) {
   const bool shares = !status.history.empty() && !ends.empty() &&
                       status.history.back().outcome == Outcome::kDeferred &&
                       status.history.back().stage == ends.front().entry.stage;
-  // All deferrals together take one place, if any.
+  // All deferrals together share one entry, if any.
   if (std::any_of(ends.begin(), ends.end(), is_deferred) && !shares && most > 0) --most;
   for (const AttemptsEnd& end : ends) {
     if (is_deferred(end)) append(status.history, end.entry);

@@ -1,7 +1,5 @@
 #include "reconciler/job/conditions.h"
 
-#include <chrono>
-
 #include "reconciler/job/status_limits.h"
 
 namespace holdfast::reconciler {
@@ -14,17 +12,10 @@ void set_condition(Status& status, const std::string& type, bool value, const st
   }
   if (!found) {
     // kstatus uses the first that is true, and a job that needs a human is not in progress.
-    const auto place = type == "Stalled" ? status.conditions.begin() : status.conditions.end();
-    found = &*status.conditions.insert(place, Condition{type, !value, "", "", now});
+    const auto before = type == "Stalled" ? status.conditions.begin() : status.conditions.end();
+    found = &*status.conditions.insert(before, Condition{type, !value, "", "", now});
   }
-  if (found->status != value || found->unknown) {
-    found->last_transition_time = std::chrono::floor<seconds>(now);
-  }
-  found->status = value;
-  found->unknown = false;
-  found->observed_generation.reset();
-  found->reason = reason;
-  found->message = bounded(message);
+  found->set(value, reason, bounded(message), now);
 }
 
 void clear_condition(Status& status, const std::string& type, const std::string& reason, Time now) {

@@ -37,11 +37,11 @@ struct PodsOfRuns {
 PodsOfRuns pods_of_runs(const Context& context, const Status& next) {
   PodsOfRuns pods;
   const auto& before = context.job.status.runs;
-  for (std::size_t place = 0; place < before.size(); ++place) {
-    pods.runs[before[place].pod_name] = before[place].index;
-    const Run* const run = find_run(next, before[place].index);
-    const bool goes_on = run && run->open() && run->attempt == before[place].attempt;
-    if (goes_on && context.pods[place]) pods.stay.insert(context.pods[place]);
+  for (std::size_t position = 0; position < before.size(); ++position) {
+    pods.runs[before[position].pod_name] = before[position].index;
+    const Run* const run = find_run(next, before[position].index);
+    const bool goes_on = run && run->open() && run->attempt == before[position].attempt;
+    if (goes_on && context.pods[position]) pods.stay.insert(context.pods[position]);
   }
   for (const Run& run : next.runs) {
     if (!run.open()) continue;
@@ -126,11 +126,11 @@ void decide_deleting(const Context& context, Plan& plan) {
 
 void hand_over_leases(const Context& context, const Status& next, Plan& plan) {
   const auto& before = context.job.status.runs;
-  std::size_t place = 0;  // both lists are in order
+  std::size_t position = 0;  // both lists are in order
   for (const Run& run : next.runs) {
-    while (place < before.size() && before[place].index < run.index) ++place;
-    const bool begun = place < before.size() && before[place].index == run.index;
-    const LeaseStep step = hand_over_lease(of_run(context, begun ? place : before.size()), run);
+    while (position < before.size() && before[position].index < run.index) ++position;
+    const bool begun = position < before.size() && before[position].index == run.index;
+    const LeaseStep step = hand_over_lease(of_run(context, begun ? position : before.size()), run);
     if (step.write) plan.decision().writes.emplace_back(*step.write);
     if (step.wake_after) plan.wake_in(*step.wake_after);
   }

@@ -59,8 +59,8 @@ seconds uncounted_gate(const Context& context) {
   if (!says_gated(status)) return seconds(0);
   const Time intent = status.run().start_time.value_or(context.now);  // if `since` was removed
   Time until = context.now;
-  for (std::size_t place = 0; place < status.runs.size(); ++place) {
-    const RunContext run = of_run(context, place);
+  for (std::size_t position = 0; position < status.runs.size(); ++position) {
+    const RunContext run = of_run(context, position);
     if (!run.pod || run.pod->placement() != Placement::kBound) continue;
     until = std::min(until, placed_since(run, *run.pod));
   }
@@ -69,12 +69,12 @@ seconds uncounted_gate(const Context& context) {
 
 bool is_gated(const Context& context, const Status& next) {
   const auto& before = context.job.status.runs;
-  std::size_t place = 0;  // both lists are in order
+  std::size_t position = 0;  // both lists are in order
   for (const Run& run : next.runs) {
     if (!run.open()) continue;
-    while (place < before.size() && before[place].index < run.index) ++place;
-    if (place == before.size() || before[place].attempt != run.attempt) return false;
-    const PodView* const pod = context.pods[place];
+    while (position < before.size() && before[position].index < run.index) ++position;
+    if (position == before.size() || before[position].attempt != run.attempt) return false;
+    const PodView* const pod = context.pods[position];
     if (!pod || pod->placement() != Placement::kGated) return false;
   }
   return true;

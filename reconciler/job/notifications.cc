@@ -165,11 +165,12 @@ OutboxEntry entry_of(NotifyEvent event, const Condition* condition) {
 
 void put_stage_ends(const Context& context, Status& status) {
   const auto& before = context.job.status.stages;
-  for (std::size_t place = 0; place < before.size() && place < status.stages.size(); ++place) {
-    const StageStatus& stage = status.stages[place];
+  for (std::size_t position = 0; position < before.size() && position < status.stages.size();
+       ++position) {
+    const StageStatus& stage = status.stages[position];
     const bool has_run =
         stage.phase == StagePhase::kSucceeded || stage.phase == StagePhase::kFailed;
-    if (!has_run || has_ended(before[place].phase)) continue;
+    if (!has_run || has_ended(before[position].phase)) continue;
     OutboxEntry entry;
     entry.event = NotifyEvent::kStageEnded;
     entry.stage = stage.name;

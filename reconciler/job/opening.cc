@@ -18,11 +18,11 @@ constexpr seconds kClockNoise{2};
 // Of a job with one run any pod may be the old one, also one that an edit of the status has
 // forgotten. Of a run among many it has the name on record. Its UID may be recorded in history
 // alone, if a user removed its owner.
-bool old_pod_lives(const Context& context, std::size_t place) {
+bool old_pod_lives(const Context& context, std::size_t position) {
   if (!context.spec.many_runs()) return any_pod_lives(context);
   const auto& runs = context.job.status.runs;
   const auto& pods = context.view.pods;
-  if (place >= runs.size()) {
+  if (position >= runs.size()) {
     // A pod of an earlier stage that was given up may still run.
     return context.job.status.stage > 0 &&
            std::any_of(pods.begin(), pods.end(), [&](const PodView& pod) {
@@ -31,13 +31,13 @@ bool old_pod_lives(const Context& context, std::size_t place) {
            });
   }
   return std::any_of(pods.begin(), pods.end(), [&](const PodView& pod) {
-    return pod.name == runs[place].pod_name && is_ours(context.view, pod) &&
+    return pod.name == runs[position].pod_name && is_ours(context.view, pod) &&
            pod_lives(context, pod);
   });
 }
 
-// The place of a run that has begun; the number of runs, if it has not.
-std::size_t place_of(const Context& context, std::int64_t index) {
+// The position of a run that has begun; the number of runs, if it has not.
+std::size_t position_of(const Context& context, std::int64_t index) {
   const auto& runs = context.job.status.runs;
   const auto found = std::lower_bound(runs.begin(), runs.end(), index,
                                       [](const Run& run, std::int64_t i) { return run.index < i; });
@@ -92,16 +92,16 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
   if (due && context.now < *due) return Opening::Wait::kBackoff;
   const Opening::Wait turn = place_is_free(context, run, taken);
   if (context.spec.pod_replacement == PodReplacementPolicy::kFailed) {
-    const std::size_t place = place_of(context, run.index);
+    const std::size_t position = position_of(context, run.index);
     const bool may_come = creation_of(context.view, run.attempt) != nullptr;
-    if (may_come || old_pod_lives(context, place)) return Opening::Wait::kOldPod;
+    if (may_come || old_pod_lives(context, position)) return Opening::Wait::kOldPod;
     // The job keeps its permit by any pod, and asks for none before that has ended.
     if (!context.has_permit) {
       const bool waits = any_pod_lives(context) || awaited_creation(context, run);
       return waits ? Opening::Wait::kOldPod : wait_for_permit(context);
     }
     // The pods' watch may lag behind the job's, and somebody may have removed labels.
-    const bool looked = just_ended || context.view.seen(place).observed.confirmed;
+    const bool looked = just_ended || context.view.seen(position).observed.confirmed;
     if (!looked && !run.pod_name.empty() && turn == Opening::Wait::kNothing) {
       return Opening::Wait::kConfirm;
     }
@@ -121,9 +121,9 @@ Run* next_candidate(const Context& context, const IndexSet& all, std::int64_t fr
   const bool has_room = next.runs.size() < kRunLimit && is_small;
   const bool begins = may_begin && has_room && fresh;
   if (begins && (begun == next.runs.end() || *fresh < begun->index)) {
-    const auto place = std::find_if(next.runs.begin(), next.runs.end(),
+    const auto later = std::find_if(next.runs.begin(), next.runs.end(),
                                     [&](const Run& run) { return run.index > *fresh; });
-    const auto made = next.runs.insert(place, Run{});
+    const auto made = next.runs.insert(later, Run{});
     made->index = *fresh;
     made->next_attempt_time = context.now;
     return &*made;
@@ -183,11 +183,11 @@ std::size_t intents_without_pod(const Context& context, const Status& next) {
   std::size_t intents = 0;
   auto run = next.runs.begin();  // both lists are in order
   const auto& runs = context.job.status.runs;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    const bool has_pod = context.pods[place] || context.view.seen(place).observed.pod_existed;
-    if (!runs[place].open() || has_pod) continue;
-    while (run != next.runs.end() && run->index < runs[place].index) ++run;
-    if (run != next.runs.end() && run->attempt == runs[place].attempt && run->open()) ++intents;
+  for (std::size_t position = 0; position < runs.size(); ++position) {
+    const bool has_pod = context.pods[position] || context.view.seen(position).observed.pod_existed;
+    if (!runs[position].open() || has_pod) continue;
+    while (run != next.runs.end() && run->index < runs[position].index) ++run;
+    if (run != next.runs.end() && run->attempt == runs[position].attempt && run->open()) ++intents;
   }
   return intents;
 }
@@ -208,12 +208,12 @@ Opening leave_out_runs(const Context& context) {
   if (context.spec.pod_replacement != PodReplacementPolicy::kFailed) return opening;
   const IndexSet all = context.spec.all_indexes();
   const auto& runs = context.job.status.runs;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    const Run& run = runs[place];
+  for (std::size_t position = 0; position < runs.size(); ++position) {
+    const Run& run = runs[position];
     if (all.contains(run.index)) continue;
-    if (creation_of(context.view, run.attempt) || old_pod_lives(context, place)) {
+    if (creation_of(context.view, run.attempt) || old_pod_lives(context, position)) {
       opening.wait = Opening::Wait::kOldPod;
-    } else if (!is_read(context, place) && !run.pod_name.empty()) {
+    } else if (!is_read(context, position) && !run.pod_name.empty()) {
       opening.to_confirm.push_back(run.index);
     }
   }

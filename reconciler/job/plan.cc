@@ -36,9 +36,10 @@ bool same_second(const std::optional<Time>& a, const std::optional<Time>& b) {
 
 // No write is made for the fraction of a start alone.
 void keep_starts(const Status& before, Status& next) {
-  for (std::size_t place = 0; place < next.runs.size() && place < before.runs.size(); ++place) {
-    Run& run = next.runs[place];
-    const Run& was = before.runs[place];
+  for (std::size_t position = 0; position < next.runs.size() && position < before.runs.size();
+       ++position) {
+    Run& run = next.runs[position];
+    const Run& was = before.runs[position];
     if (run.index == was.index && same_second(run.start_time, was.start_time)) {
       run.start_time = was.start_time;
     }
@@ -102,8 +103,9 @@ void check_planned(const Status& before, const Status& next) {
   invariant(next.notifications >= before.notifications, "the number of an event is used once");
   invariant(!is_terminal(before.phase) || next.notifications == before.notifications,
             "nothing happens to a job that has ended");
-  for (std::size_t place = 0; place < before.stages.size(); ++place) {
-    invariant(!has_ended(before.stages[place].phase) || before.stages[place] == next.stages[place],
+  for (std::size_t position = 0; position < before.stages.size(); ++position) {
+    invariant(!has_ended(before.stages[position].phase) ||
+                  before.stages[position] == next.stages[position],
               "a stage that has ended stays as it is");
   }
 }
@@ -141,13 +143,13 @@ void Plan::write(WriteStatus status) {
   keep_within_limits(status, before);
   // It causes no write by itself.
   auto run = status.status.runs.begin();  // both lists are in order
-  for (std::size_t place = 0; place < before.runs.size(); ++place) {
-    const Run& was = before.runs[place];
+  for (std::size_t position = 0; position < before.runs.size(); ++position) {
+    const Run& was = before.runs[position];
     while (run != status.status.runs.end() && run->index < was.index) ++run;
     if (run == status.status.runs.end()) break;
     if (run->index != was.index || run->attempt != was.attempt || !run->pod_uid.empty()) continue;
     if (run->at_worker()) continue;
-    run->pod_uid = proven_pod_uid(context_.view, place, context_.pods[place]);
+    run->pod_uid = proven_pod_uid(context_.view, position, context_.pods[position]);
   }
   check_planned(before, status.status);
   next_ = status.status;

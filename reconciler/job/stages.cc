@@ -19,8 +19,9 @@ StageStatus& current(Status& status) { return status.stages[status.stage]; }
 bool is_needed(const Stage& stage) { return !stage.may_fail && !stage.always; }
 
 bool result_is_ready(const Job& job, const Status& status) {
-  for (std::size_t place = 0; place < job.stages.size(); ++place) {
-    if (is_needed(job.stages[place]) && status.stages[place].phase != StagePhase::kSucceeded) {
+  for (std::size_t position = 0; position < job.stages.size(); ++position) {
+    if (is_needed(job.stages[position]) &&
+        status.stages[position].phase != StagePhase::kSucceeded) {
       return false;
     }
   }
@@ -46,10 +47,10 @@ void tell_partial(const Context& context, Status& status) {
   const bool has_result = status.holds("SuccessCriteriaMet");
   if (status.holds("FailureTarget") || (context.job.cancel && !has_result)) return;
   std::string names;
-  for (std::size_t place = 0; place < status.stages.size(); ++place) {
-    const StageStatus& stage = status.stages[place];
+  for (std::size_t position = 0; position < status.stages.size(); ++position) {
+    const StageStatus& stage = status.stages[position];
     const bool is_left_out =
-        stage.phase == StagePhase::kSkipped && !context.job.stages[place].always;
+        stage.phase == StagePhase::kSkipped && !context.job.stages[position].always;
     if (stage.phase != StagePhase::kFailed && !is_left_out) continue;
     names += (names.empty() ? "" : ", ") + stage.name;
   }
@@ -63,10 +64,10 @@ std::optional<std::size_t> next_stage(const Context& context, const Status& stat
   const auto& stages = context.job.stages;
   const bool is_over =
       context.job.cancel || status.holds("FailureTarget") || job_is_out_of_time(context, status);
-  for (std::size_t place = status.stage + 1; place < stages.size(); ++place) {
+  for (std::size_t position = status.stage + 1; position < stages.size(); ++position) {
     // An edit may have ended it before it began.
-    if (has_ended(status.stages[place].phase)) continue;
-    if (!is_over || stages[place].always) return place;
+    if (has_ended(status.stages[position].phase)) continue;
+    if (!is_over || stages[position].always) return position;
   }
   return std::nullopt;
 }
@@ -77,8 +78,8 @@ void skip(const Context& context, std::size_t from, std::size_t to, Status& stat
   const std::string why = has_failed           ? bounded("the job has failed: " + decided->message)
                           : context.job.cancel ? "spec.cancel is true"
                                                : kJobDeadlineMessage;
-  for (std::size_t place = from; place < to; ++place) {
-    StageStatus& stage = status.stages[place];
+  for (std::size_t position = from; position < to; ++position) {
+    StageStatus& stage = status.stages[position];
     if (has_ended(stage.phase)) continue;
     stage.phase = StagePhase::kSkipped;
     stage.message = why;
@@ -90,14 +91,14 @@ bool same_pool(const Spec& a, const Spec& b) {
 }
 
 // The first intents of the stage are in the same write, if they may be.
-void start_stage(const Context& context, std::size_t place, Status& status) {
-  status.stage = place;
+void start_stage(const Context& context, std::size_t position, Status& status) {
+  status.stage = position;
   status.runs.clear();
   status.completed = status.failed = IndexSet();
   clear_condition(status, "Stalled", "StageEnded", context.now);
   clear_condition(status, "Suspended", "StageEnded", context.now);
   JobView view = context.view;
-  view.job.spec = view.job.stages[place].spec;
+  view.job.spec = view.job.stages[position].spec;
   view.job.status = status;
   view.job.status.phase = Phase::kPending;
   view.job.status.suspended += uncounted_gate(context);

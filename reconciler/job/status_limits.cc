@@ -13,8 +13,6 @@
 namespace holdfast::reconciler {
 namespace {
 
-constexpr std::size_t kMessageLimit = 1024;
-constexpr std::size_t kReasonLimit = 128;
 // Field names, numbers and times of one run.
 constexpr std::size_t kRunFrame = 180;
 // Enough to see that the attempt's pod was refused, and mostly why.
@@ -162,11 +160,12 @@ void drop_foreign_conditions(std::vector<Condition>& conditions) {
   }
 }
 
-std::string bounded(std::string text) { return cut(std::move(text), kMessageLimit); }
+std::string bounded(std::string text) { return cut(std::move(text), kStatusMessageLimit); }
 
 AnyReason bounded(const AnyReason& reason) {
-  return reason.text().size() <= kReasonLimit ? reason
-                                              : AnyReason(cut(reason.text(), kReasonLimit));
+  return reason.text().size() <= kStatusReasonLimit
+             ? reason
+             : AnyReason(cut(reason.text(), kStatusReasonLimit));
 }
 
 std::string history_message(const std::string& why, const std::string& output) {

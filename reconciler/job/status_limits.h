@@ -16,7 +16,9 @@ inline constexpr std::size_t kRunsBytes = std::size_t{400} * 1024;
 // A stored job of this size begins a new index only while status.runs is empty.
 inline constexpr std::size_t kLargeJob = std::size_t{1024} * 1024;
 
-// Cuts a message, or a reason, to less than the schema's limit.
+inline constexpr std::size_t kStatusMessageLimit = 1024;
+inline constexpr std::size_t kStatusReasonLimit = 128;
+// Cuts a message, or a reason, to these limits.
 std::string bounded(std::string text);
 AnyReason bounded(const AnyReason& reason);
 

@@ -13,7 +13,7 @@ namespace holdfast::reconciler {
 namespace {
 
 // The worse, the higher.
-int trouble(const RunStep& step) {
+int trouble(const GoesOn& step) {
   const AnyReason& reason = step.waiting->reason;
   // Its deadline is on record here alone.
   if (reason == Reason::kPodTemplateRefused) return 5;
@@ -23,7 +23,7 @@ int trouble(const RunStep& step) {
   return step.waiting->deadline ? 3 : 2;
 }
 
-bool is_worse(const RunStep& one, const RunStep& other) {
+bool is_worse(const GoesOn& one, const GoesOn& other) {
   if (trouble(one) != trouble(other)) return trouble(one) > trouble(other);
   const auto& a = one.waiting->deadline;
   const auto& b = other.waiting->deadline;
@@ -73,10 +73,10 @@ std::string progress_of(const Status& status) {
 }
 
 // In a job with many runs, the words of one run name it.
-Waiting words_of(const Context& context, const RunStepAt& worst, const Status& next) {
-  Waiting waiting = *worst.step.waiting;
+Waiting words_of(const Context& context, const GoesOn& worst, const Status& next) {
+  Waiting waiting = *worst.waiting;
   if (!context.spec.many_runs()) return waiting;
-  if (trouble(worst.step) == 0) {
+  if (trouble(worst) == 0) {
     waiting = context.spec.pool ? Waiting{Reason::kWorkerRunning, "the open runs run on workers",
                                           "each run ends with its command, and the next one opens",
                                           active_deadline(context)}
@@ -84,8 +84,7 @@ Waiting words_of(const Context& context, const RunStepAt& worst, const Status& n
                                           "each run ends with its pod, and the next one opens",
                                           active_deadline(context)};
   } else {
-    waiting.message = "run " + std::to_string(context.job.status.runs[worst.place].index) + ": " +
-                      waiting.message;
+    waiting.message = "run " + std::to_string(worst.run.index) + ": " + waiting.message;
   }
   waiting.message += progress_of(next);
   return waiting;
@@ -96,26 +95,28 @@ Waiting words_of(const Context& context, const RunStepAt& worst, const Status& n
 void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Making write,
                  Status& next) {
   auto run = next.runs.begin();  // both lists are in order
-  for (const auto& [place, step] : steps) {
-    const std::int64_t index = before.runs[place].index;
+  for (const auto& [position, step] : steps) {
+    const std::int64_t index = before.runs[position].index;
     while (run != next.runs.end() && run->index < index) ++run;
     if (run == next.runs.end()) return;
     if (run->index != index) continue;
-    if (step.waiting) *run = step.run;
-    if (write == Making::kSure && !step.progress.empty()) run->progress = step.progress;
+    const auto* const open = std::get_if<GoesOn>(&step);
+    if (open && open->waiting) *run = open->run;
+    if (open && write == Making::kSure && !open->progress.empty()) run->progress = open->progress;
   }
 }
 
 bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, Status& status) {
-  const RunStepAt* worst = nullptr;
+  const GoesOn* worst = nullptr;
   bool stalled = false;
   // The job's clock stands still while it says so, and only the pods of all open runs may do that.
   const bool all_gated = is_gated(context, status);
-  for (const RunStepAt& one : steps) {
-    if (!one.step.waiting) continue;
-    if (one.step.waiting->reason == Reason::kPodGated && !all_gated) continue;
-    if (!worst || is_worse(one.step, worst->step)) worst = &one;
-    stalled = stalled || one.step.stalled.value_or(false);
+  for (const RunStepAt& at : steps) {
+    const auto* const one = std::get_if<GoesOn>(&at.step);
+    if (!one || !one->waiting) continue;
+    if (one->waiting->reason == Reason::kPodGated && !all_gated) continue;
+    if (!worst || is_worse(*one, *worst)) worst = one;
+    stalled = stalled || one->stalled.value_or(false);
   }
   if (!worst) return false;
   status.waiting = words_of(context, *worst, status);
@@ -126,7 +127,7 @@ bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, St
   if (stalled) {
     set_condition(status, "Stalled", true, status.waiting->reason.text(), status.waiting->message,
                   context.now);
-  } else if (worst->step.stalled) {
+  } else if (worst->stalled) {
     clear_condition(status, "Stalled", "Started", context.now);
   }
   return true;
@@ -158,10 +159,10 @@ namespace {
 
 std::string unreadable_rules(const Spec& spec) {
   std::string rules;
-  for (std::size_t place = 0; place < spec.success_policy.size(); ++place) {
-    const auto& indexes = spec.success_policy[place].indexes;
+  for (std::size_t position = 0; position < spec.success_policy.size(); ++position) {
+    const auto& indexes = spec.success_policy[position].indexes;
     if (!indexes || !indexes->empty()) continue;
-    rules += (rules.empty() ? "" : ", ") + std::to_string(place);
+    rules += (rules.empty() ? "" : ", ") + std::to_string(position);
   }
   return rules;
 }

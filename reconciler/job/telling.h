@@ -12,7 +12,7 @@
 namespace holdfast::reconciler {
 
 struct RunStepAt {
-  std::size_t place = 0;  // in status.runs
+  std::size_t position = 0;  // in status.runs
   RunStep step;
 };
 

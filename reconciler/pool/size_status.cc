@@ -60,23 +60,7 @@ std::string why_no_node(const PoolSeen& seen) {
 
 void set(PoolStatus& status, const char* type, bool value, const char* reason,
          const std::string& message, Time now) {
-  std::vector<Condition>& all = status.conditions;
-  auto found =
-      std::find_if(all.begin(), all.end(), [&](const Condition& one) { return one.type == type; });
-  if (found == all.end()) {
-    // Other programs may have filled the list.
-    if (all.size() >= kConditionLimit) all.resize(kConditionLimit - 1);
-    all.push_back({type, !value, "", "", now});
-    found = all.end() - 1;
-  }
-  if (found->status != value || found->unknown) {
-    found->last_transition_time = std::chrono::floor<seconds>(now);
-  }
-  found->status = value;
-  found->unknown = false;
-  found->observed_generation.reset();
-  found->reason = reason;
-  found->message = message;
+  own_condition(status.conditions, type, value, now).set(value, reason, message, now);
 }
 
 void count(const PoolState& state, const PoolSeen& seen, PoolStatus& status) {

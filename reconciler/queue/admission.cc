@@ -65,21 +65,10 @@ Why why_it_stops(const QueueSpec& spec, const QueueStatus& next, const Line& lin
 // The schema of conditions: reasons are words, messages are for people.
 void tell(const Why& why, Time now, QueueStatus& next) {
   const bool admits = std::string_view(why.reason) == "PermitsFree";
-  auto found = std::find_if(next.conditions.begin(), next.conditions.end(),
-                            [](const Condition& one) { return one.type == "Admitting"; });
-  if (found == next.conditions.end()) {
-    // Other programs may have filled the list.
-    if (next.conditions.size() >= kConditionLimit) next.conditions.resize(kConditionLimit - 1);
-    next.conditions.push_back({"Admitting", !admits, "", "", now});
-    found = next.conditions.end() - 1;
-  }
-  if (found->status != admits || found->unknown) {
-    found->last_transition_time = std::chrono::floor<seconds>(now);
-  }
-  found->status = admits;
-  found->unknown = false;
-  found->reason = why.reason;
-  found->message = why.message;
+  Condition& condition = own_condition(next.conditions, "Admitting", admits, now);
+  const auto generation = condition.observed_generation;
+  condition.set(admits, why.reason, why.message, now);
+  condition.observed_generation = generation;
 }
 
 // Gives permits to the first of the line, as many as there may be.

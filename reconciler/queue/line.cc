@@ -34,7 +34,7 @@ void Line::change_key(const std::string& name, Change change) {
   if (key.used == 0 && key.waiting.empty()) keys_.erase(name);
 }
 
-void Line::place(Entry& entry) {
+void Line::enter(Entry& entry) {
   entry.uses = entry.job.holds || is_admitted(entry.job);
   entry.lines = entry.job.waits && !entry.uses;
   if (entry.uses) ++used_;
@@ -49,7 +49,7 @@ void Line::place(Entry& entry) {
   });
 }
 
-void Line::displace(Entry& entry) {
+void Line::leave(Entry& entry) {
   if (entry.uses) --used_;
   if (entry.lines) {
     order_.erase(&entry);
@@ -65,16 +65,16 @@ void Line::displace(Entry& entry) {
 
 void Line::put(QueuedJob job) {
   Entry& entry = jobs_[job.uid];
-  displace(entry);
+  leave(entry);
   entry.job = std::move(job);
-  place(entry);
+  enter(entry);
   assert(is_sound());
 }
 
 void Line::erase(const std::string& uid) {
   const auto found = jobs_.find(uid);
   if (found == jobs_.end()) return;
-  displace(found->second);
+  leave(found->second);
   jobs_.erase(found);
   assert(is_sound());
 }
@@ -89,8 +89,8 @@ void Line::set_admissions(const std::vector<Admission>& admissions) {
     for (const auto& [uid, attempt] : changed) {
       const auto found = jobs_.find(uid);
       if (found == jobs_.end()) continue;
-      displace(found->second);
-      place(found->second);
+      leave(found->second);
+      enter(found->second);
     }
   };
   again(before);
@@ -112,9 +112,9 @@ const QueuedJob* Line::next() const { return ready_.empty() ? nullptr : &(*ready
 void Line::admit(const std::string& uid) {
   Entry& entry = jobs_.at(uid);
   invariant(entry.lines, "only a job that waits is admitted");
-  displace(entry);
+  leave(entry);
   admissions_[uid] = entry.job.attempt;
-  place(entry);
+  enter(entry);
   assert(is_sound());
 }
 

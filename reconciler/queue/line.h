@@ -81,8 +81,8 @@ class Line {
   };
 
   bool is_admitted(const QueuedJob& job) const;
-  void place(Entry& entry);
-  void displace(Entry& entry);
+  void enter(Entry& entry);
+  void leave(Entry& entry);
   // Changes the key, and keeps `ready_` right.
   template <class Change>
   void change_key(const std::string& name, Change change);

@@ -37,39 +37,41 @@ std::string known_pod_uid(const Run& run, const RunView& seen) {
   return !holder.empty() ? holder : uid_in(seen.lease->granted, run.pod_name);
 }
 
-const PodView* current_pod(const JobView& view, std::size_t place) {
-  const Run& run = view.job.status.runs.at(place);
+const PodView* current_pod(const JobView& view, std::size_t position) {
+  const Run& run = view.job.status.runs.at(position);
   for (const PodView& pod : view.pods) {
-    if (is_current(view, run, view.seen(place), pod)) return &pod;
+    if (is_current(view, run, view.seen(position), pod)) return &pod;
   }
   return nullptr;
 }
 
 std::vector<const PodView*> current_pods(const JobView& view) {
   const std::vector<Run>& runs = view.job.status.runs;
-  std::unordered_map<std::string_view, std::size_t> places;
-  for (std::size_t place = 0; place < runs.size(); ++place) places[runs[place].pod_name] = place;
+  std::unordered_map<std::string_view, std::size_t> positions;
+  for (std::size_t position = 0; position < runs.size(); ++position)
+    positions[runs[position].pod_name] = position;
   std::vector<const PodView*> pods(runs.size(), nullptr);
   for (const PodView& pod : view.pods) {
-    const auto named = places.find(pod.name);
-    if (named == places.end()) continue;
-    const std::size_t place = named->second;
-    if (!pods[place] && is_current(view, runs[place], view.seen(place), pod)) pods[place] = &pod;
+    const auto named = positions.find(pod.name);
+    if (named == positions.end()) continue;
+    const std::size_t position = named->second;
+    if (!pods[position] && is_current(view, runs[position], view.seen(position), pod))
+      pods[position] = &pod;
   }
   return pods;
 }
 
-std::string proven_pod_uid(const JobView& view, std::size_t place, const PodView* current) {
-  const Run& run = view.job.status.runs.at(place);
-  const RunView& seen = view.seen(place);
+std::string proven_pod_uid(const JobView& view, std::size_t position, const PodView* current) {
+  const Run& run = view.job.status.runs.at(position);
+  const RunView& seen = view.seen(position);
   return current && is_proven(view, run, seen, *current) ? current->uid : known_pod_uid(run, seen);
 }
 
 bool is_ours(const JobView& view, const PodView& pod) {
   if (is_owned(view, pod)) return true;
   const Status& status = view.job.status;
-  for (std::size_t place = 0; place < status.runs.size(); ++place) {
-    if (is_current(view, status.runs[place], view.seen(place), pod)) return true;
+  for (std::size_t position = 0; position < status.runs.size(); ++position) {
+    if (is_current(view, status.runs[position], view.seen(position), pod)) return true;
   }
   return std::any_of(status.history.begin(), status.history.end(),
                      [&](const HistoryEntry& entry) { return entry.pod_uid == pod.uid; });

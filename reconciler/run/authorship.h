@@ -15,14 +15,15 @@ namespace holdfast::reconciler {
 // granted for the attempt. Empty: not recorded yet.
 std::string known_pod_uid(const Run& run, const RunView& seen);
 
-// The pod of the last attempt of the run at this place in status.runs; null: it is not in the view.
-const PodView* current_pod(const JobView& view, std::size_t place);
+// The pod of the last attempt of the run at this position in status.runs. Null: it is not in the
+// view.
+const PodView* current_pod(const JobView& view, std::size_t position);
 
 // The same for each run, in the time that one look at each pod takes.
 std::vector<const PodView*> current_pods(const JobView& view);
 
 // The UID to record for that run: the known one, or the one of the proven pod in the view.
-std::string proven_pod_uid(const JobView& view, std::size_t place, const PodView* current);
+std::string proven_pod_uid(const JobView& view, std::size_t position, const PodView* current);
 
 // True if the job owns the pod, or if the pod was an attempt's and lost its owner. The operator
 // must then stop and release it.

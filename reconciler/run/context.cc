@@ -2,24 +2,25 @@
 
 namespace holdfast::reconciler {
 
-RunContext of_run(const Context& context, std::size_t place) {
+RunContext of_run(const Context& context, std::size_t position) {
   static const Run kNotBegun;
   const auto& runs = context.job.status.runs;
-  const bool begun = place < runs.size();
-  return {context, begun ? runs[place] : kNotBegun, context.view.seen(place),
-          begun ? context.pods[place] : nullptr};
+  const bool begun = position < runs.size();
+  return {context, begun ? runs[position] : kNotBegun, context.view.seen(position),
+          begun ? context.pods[position] : nullptr};
 }
 
-bool is_read(const Context& context, std::size_t place) {
-  return context.job.status.runs[place].at_worker() || context.view.seen(place).observed.confirmed;
+bool is_read(const Context& context, std::size_t position) {
+  return context.job.status.runs[position].at_worker() ||
+         context.view.seen(position).observed.confirmed;
 }
 
 std::vector<std::int64_t> unseen_runs(const Context& context) {
   std::vector<std::int64_t> unseen;
   const auto& runs = context.job.status.runs;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    const bool is_seen = context.pods[place] || is_read(context, place);
-    if (!is_seen && !runs[place].pod_name.empty()) unseen.push_back(runs[place].index);
+  for (std::size_t position = 0; position < runs.size(); ++position) {
+    const bool is_seen = context.pods[position] || is_read(context, position);
+    if (!is_seen && !runs[position].pod_name.empty()) unseen.push_back(runs[position].index);
   }
   return unseen;
 }

@@ -48,12 +48,12 @@ inline const char* deadline_message(const Context& context) {
 // starts.
 Waiting version_waiting(const Context& context, std::optional<Time> deadline);
 
-// `place`: the run's in status.runs. Beyond its end: a run that has not begun.
-RunContext of_run(const Context& context, std::size_t place);
+// `position`: the run's in status.runs. Beyond its end: a run that has not begun.
+RunContext of_run(const Context& context, std::size_t position);
 
-// True if the last attempt of the run at this place was just read live. A worker's Leases always
+// True if the last attempt of the run at this position was just read live. A worker's Leases always
 // say what is known of an attempt there.
-bool is_read(const Context& context, std::size_t place);
+bool is_read(const Context& context, std::size_t position);
 
 // The runs (by index) whose last pod is neither in the view nor was read live. Each may still have
 // a pod that no watch shows. No end of the job, and no deletion, takes such a pod for gone.

@@ -185,11 +185,11 @@ bool is_first(const RunContext& context, const Run& next) {
     return (context.spec.many_runs() ? next.attempts : next.attempt) == 1;
   }
   if (next.attempts != 1) return false;
-  for (std::size_t place = 0; place < status.stage; ++place) {
-    const Spec& spec = context.job.stages[place].spec;
+  for (std::size_t position = 0; position < status.stage; ++position) {
+    const Spec& spec = context.job.stages[position].spec;
     const bool same_name = spec.heartbeat && spec.many_runs() == context.spec.many_runs();
     const bool all_ended =
-        status.stages[place].phase == StagePhase::kSucceeded && spec.success_policy.empty();
+        status.stages[position].phase == StagePhase::kSucceeded && spec.success_policy.empty();
     if (same_name && !all_ended) return false;
   }
   return true;
@@ -198,8 +198,8 @@ bool is_first(const RunContext& context, const Run& next) {
 // How long the last holder may go on: it may be of an earlier stage, with a longer Lease.
 Duration longest_lease(const Context& context) {
   Duration longest = context.spec.heartbeat->lease_duration;
-  for (std::size_t place = 0; place < context.job.status.stage; ++place) {
-    const auto& heartbeat = context.job.stages[place].spec.heartbeat;
+  for (std::size_t position = 0; position < context.job.status.stage; ++position) {
+    const auto& heartbeat = context.job.stages[position].spec.heartbeat;
     if (heartbeat) longest = std::max<Duration>(longest, heartbeat->lease_duration);
   }
   return longest;
@@ -310,8 +310,8 @@ LeaseStep leave_lease(const Context& context, const LeaseOver& over, const Statu
     const auto& runs = context.job.status.runs;
     const auto run =
         std::find_if(runs.begin(), runs.end(), [&](const Run& one) { return one.index == index; });
-    const auto place = static_cast<std::size_t>(run - runs.begin());
-    step.is_over = run == runs.end() || context.view.seen(place).lease;
+    const auto position = static_cast<std::size_t>(run - runs.begin());
+    step.is_over = run == runs.end() || context.view.seen(position).lease;
   } else if (lease.holder.empty()) {
     step.wake_after = left;
   } else {

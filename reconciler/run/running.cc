@@ -27,29 +27,18 @@ constexpr const char* kTemplateDoubted =
 // The pod's times are whole seconds, rounded down, so it may have run for up to 1 s less.
 constexpr seconds kPodRunningNotice{3};
 
-RunStep ended(const Verdict& verdict, Duration trouble_for = Duration::zero()) {
-  RunStep step;
-  step.end = AttemptEnd{verdict, trouble_for};
-  return step;
-}
-
-RunStep confirm() {
-  RunStep step;
-  step.confirm = true;
-  return step;
-}
-
 // A verdict that needs a live read.
 RunStep ended_when_confirmed(const RunContext& context, const Verdict& verdict,
                              Duration trouble_for = Duration::zero()) {
-  return context.seen.observed.confirmed ? ended(verdict, trouble_for) : confirm();
+  if (!context.seen.observed.confirmed) return ReadFirst{};
+  return AttemptEnd{verdict, trouble_for};
 }
 
 RunStep ended_with_pod(const RunContext& context, const PodView& pod) {
   const Verdict verdict =
       judge_ended_pod(pod, context.seen.observed.pod.order, has_started(context, pod));
   if (verdict.outcome != Outcome::kSucceeded || may_have_held_lease(context, pod)) {
-    return ended(verdict);
+    return AttemptEnd{verdict};
   }
   return ended_when_confirmed(
       context, verdict_of(Outcome::kLost, Reason::kLeaseNotGranted,
@@ -66,19 +55,6 @@ std::optional<RunStep> ended_by_request(const RunContext& context) {
   return ended_when_confirmed(context, *end);
 }
 
-// The run as it is recorded: what a step starts from that ends nothing.
-RunStep goes_on(const RunContext& context) {
-  RunStep step;
-  step.run = context.run;
-  return step;
-}
-
-RunStep template_failed(const RunContext& context) {
-  RunStep step;
-  step.invalid = context.seen.observed.refusal->message;
-  return step;
-}
-
 // The refusal is final: it came again after the time was over, and often enough.
 bool template_has_failed(const RunContext& context) {
   const auto& refusal = context.seen.observed.refusal;
@@ -90,8 +66,8 @@ bool template_has_failed(const RunContext& context) {
   // A template of which pods exist is not invalid: something refuses some of them. Open runs have
   // pods of this template, because it changes only while the job is suspended.
   const auto& runs = context.job.status.runs;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    if (runs[place].open() && context.pods[place]) return false;
+  for (std::size_t position = 0; position < runs.size(); ++position) {
+    if (runs[position].open() && context.pods[position]) return false;
   }
   const auto& pods = context.view.pods;
   return std::none_of(pods.begin(), pods.end(), [&](const PodView& pod) {
@@ -124,7 +100,7 @@ Duration retry_left(const RunContext& context, const CreationRefusal& refusal) {
 }
 
 RunStep retried_creation(const RunContext& context) {
-  RunStep step = goes_on(context);
+  GoesOn step{.run = context.run};
   const auto& refusal = context.seen.observed.refusal;
   if (refusal && retry_left(context, *refusal) > Duration::zero()) {
     step.waiting = refused_waiting(context, *refusal);
@@ -146,7 +122,7 @@ RunStep retried_creation(const RunContext& context) {
   // read shows whether the attempt has already had its pod and its end.
   const RunObserved& observed = context.seen.observed;
   if ((refusal || !observed.own_intent || observed.took_over) && !observed.confirmed) {
-    return confirm();
+    return ReadFirst{};
   }
   // A newer version recorded the attempt.
   if (!context.job.unknown.empty() && !observed.own_intent) {
@@ -160,7 +136,7 @@ RunStep retried_creation(const RunContext& context) {
 
 // Another replica recorded the attempt: it may still create its pod, `left` from now.
 RunStep foreign_pod_awaited(const RunContext& context, Duration left) {
-  RunStep step = goes_on(context);
+  GoesOn step{.run = context.run};
   step.wake_in(left);
   const Duration notice = kIntentNotice - context.seen.observed.no_pod_for;
   if (notice > Duration::zero() && !told_deadline_has_passed(context)) {
@@ -178,15 +154,15 @@ RunStep decide_no_pod(const RunContext& context) {
   const RunObserved& observed = context.seen.observed;
   const Run& run = context.run;
   if (observed.refusal && observed.refusal->kind == CreationRefusal::Kind::kTemplateInvalid) {
-    return template_failed(context);
+    return TemplateFails{observed.refusal->message};
   }
   if (const auto step = ended_by_request(context)) return *step;
   const bool existed =
       observed.pod_existed || !run.node_name.empty() || !known_pod_uid(run, context.seen).empty();
-  if (is_being_created(context.view, run.attempt)) return goes_on(context);
+  if (is_being_created(context.view, run.attempt)) return GoesOn{.run = run};
   if (!existed) {
     const bool was_refused = !run.refused.empty();
-    if (template_has_failed(context)) return template_failed(context);
+    if (template_has_failed(context)) return TemplateFails{observed.refusal->message};
     if (observed.own_intent || was_refused || observed.refusal) return retried_creation(context);
     const Duration left = context.view.observed.takeover - observed.no_pod_for;
     if (left > Duration::zero()) return foreign_pod_awaited(context, left);
@@ -203,7 +179,7 @@ RunStep decide_no_pod(const RunContext& context) {
 }
 
 // When a node comes or goes, a scheduler may report something new for thousands of pods.
-void keep_old_words(const RunContext& context, RunStep& step) {
+void keep_old_words(const RunContext& context, GoesOn& step) {
   const auto& told = context.job.status.waiting;
   const Duration pause = kWordsInterval - context.view.observed.since_write;
   if (pause <= Duration::zero() || !told || told->reason != Reason::kPodUnschedulable ||
@@ -214,7 +190,7 @@ void keep_old_words(const RunContext& context, RunStep& step) {
   step.wake_in(pause);
 }
 
-void keep_progress(const RunContext& context, const PodView& pod, RunStep& step) {
+void keep_progress(const RunContext& context, const PodView& pod, GoesOn& step) {
   if (!holds_lease(context, pod) || context.seen.lease->progress_message.empty()) return;
   const std::string& message = context.seen.lease->progress_message;
   step.progress = message;
@@ -228,7 +204,7 @@ void keep_progress(const RunContext& context, const PodView& pod, RunStep& step)
 
 // Node, start and what the run waits for, if they are due to be recorded.
 void inform(const RunContext& context, const PodView& pod, const std::vector<Limit>& limits,
-            RunStep& step) {
+            GoesOn& step) {
   const auto& told = context.job.status.waiting;
   const AnyReason before = told ? told->reason : AnyReason();
   const bool told_otherwise = before == Reason::kPodNotCreated || !context.run.refused.empty();
@@ -264,7 +240,7 @@ void inform(const RunContext& context, const PodView& pod, const std::vector<Lim
 
 }  // namespace
 
-void RunStep::wake_in(Duration delay) {
+void GoesOn::wake_in(Duration delay) {
   delay = std::max(delay, Duration::zero());
   if (!wake_after || delay < *wake_after) wake_after = delay;
 }
@@ -314,9 +290,9 @@ RunStep decide_run(const RunContext& context) {
   }
   if (const auto step = ended_by_request(context)) return *step;
   if (pod->deletion && pod->node_name.empty()) {
-    return ended(verdict_of(Outcome::kLost, Reason::kPodDeleted,
-                            "the pod was deleted before it was bound to a node",
-                            OrphanClass::kPodVanished));
+    return AttemptEnd{verdict_of(Outcome::kLost, Reason::kPodDeleted,
+                                 "the pod was deleted before it was bound to a node",
+                                 OrphanClass::kPodVanished)};
   }
   // A pod that is being deleted ends because of that, and its end says why.
   const bool may_run_on = context.spec.heartbeat && !pod->deletion;
@@ -328,7 +304,7 @@ RunStep decide_run(const RunContext& context) {
   if (first != limits.end() && first->left <= Duration::zero()) {
     return ended_when_confirmed(context, first->verdict, first->trouble_for);
   }
-  RunStep step = goes_on(context);
+  GoesOn step{.run = context.run};
   for (const Limit& limit : limits) {
     step.wake_in(std::min(limit.left, limit.look_in.value_or(limit.left)));
   }

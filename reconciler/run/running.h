@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "reconciler/run/context.h"
 #include "reconciler/run/verdict.h"
@@ -16,15 +17,17 @@ struct AttemptEnd {
   Duration trouble_for{0};
 };
 
-// What should become of an open run now.
-struct RunStep {
-  // A live read must come first; nothing else is set then.
-  bool confirm = false;
-  std::optional<AttemptEnd> end;
-  // The template can never work, and this says why: the job fails.
-  std::optional<std::string> invalid;
-  // The run as it should be recorded, what it waits for, and whether a person must help (none: as
-  // recorded). Written if something changed, soon or `at_once`. `waiting` none: not yet.
+// A live read must come first.
+struct ReadFirst {};
+
+// The template can never work, and this says why: the job fails.
+struct TemplateFails {
+  std::string why;
+};
+
+// The run as it should be recorded, what it waits for, and whether a person must help (none: as
+// recorded). Written if something changed, soon or `at_once`. `waiting` none: not yet.
+struct GoesOn {
   Run run;
   std::optional<Waiting> waiting;
   std::optional<bool> stalled;
@@ -36,6 +39,9 @@ struct RunStep {
 
   void wake_in(Duration delay);
 };
+
+// What should become of an open run now.
+using RunStep = std::variant<GoesOn, ReadFirst, AttemptEnd, TemplateFails>;
 
 RunStep decide_run(const RunContext& context);
 

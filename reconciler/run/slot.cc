@@ -119,7 +119,7 @@ Waiting describe_at(const RunContext& context, const SlotView& slot, const Limit
   return waiting;
 }
 
-void keep_words(const RunContext& context, const SlotView& slot, RunStep& step) {
+void keep_words(const RunContext& context, const SlotView& slot, GoesOn& step) {
   if (slot.progress.empty()) return;
   step.progress = slot.progress;
   const Duration pause = kWordsInterval - context.view.observed.since_write;
@@ -131,15 +131,13 @@ void keep_words(const RunContext& context, const SlotView& slot, RunStep& step) 
 }
 
 RunStep goes_on(const RunContext& context, const SlotView& slot) {
-  RunStep step;
-  step.run = context.run;
+  GoesOn step{.run = context.run};
   const std::vector<Limit> limits = limits_at(context, slot);
   const auto first = std::min_element(limits.begin(), limits.end(),
                                       [](auto& a, auto& b) { return a.left < b.left; });
   const bool has_limit = first != limits.end();
   if (has_limit && first->left <= Duration::zero()) {
-    step.end = AttemptEnd{first->verdict, first->trouble_for};
-    return step;
+    return AttemptEnd{first->verdict, first->trouble_for};
   }
   if (has_limit) step.wake_in(first->left);
   const Duration age = context.now - context.run.start_time.value_or(context.now);
@@ -204,15 +202,10 @@ PodView slot_as_pod(const Job& job, const Run& run, const SlotView& slot) {
 RunStep decide_at_worker(const RunContext& context) {
   static const SlotView kNothing;
   const SlotView& slot = context.seen.slot ? *context.seen.slot : kNothing;
-  RunStep step;
   if (const auto end = context.pod ? told_end(context, slot) : std::nullopt) {
-    step.end = AttemptEnd{*end, Duration::zero()};
-    return step;
+    return AttemptEnd{*end};
   }
-  if (const auto end = requested_end(context)) {
-    step.end = AttemptEnd{*end, Duration::zero()};
-    return step;
-  }
+  if (const auto end = requested_end(context)) return AttemptEnd{*end};
   return goes_on(context, slot);
 }
 

@@ -8,37 +8,55 @@ target_compile_options(reconciler_rules PRIVATE -O2)
 holdfast_test(
   reconciler_test
   SOURCES
-  reconciler/scenario.cc
-  reconciler/transitions_test.cc
-  reconciler/verdict_test.cc
-  reconciler/budget_test.cc
-  reconciler/creations_test.cc
-  reconciler/no_pod_test.cc
-  reconciler/deferral_test.cc reconciler/many_runs_edits_test.cc reconciler/many_runs_test.cc
-  reconciler/job_end_test.cc
-  reconciler/deadlines_test.cc
-  reconciler/scheduling_test.cc
-  reconciler/gated_time_test.cc
-  reconciler/planned_test.cc
-  reconciler/pod_times_test.cc
-  reconciler/kstatus_test.cc
-  reconciler/refusals_test.cc
-  reconciler/requests_test.cc
-  reconciler/placement_test.cc reconciler/pool_size_test.cc reconciler/pool_world.cc reconciler/pool_property_test.cc reconciler/work_test.cc reconciler/worker_test.cc
-  reconciler/queue_admission_test.cc reconciler/queue_line_test.cc reconciler/queues_test.cc
-  reconciler/stages_test.cc reconciler/notifications_test.cc reconciler/notify_test.cc
-  reconciler/stopping_test.cc reconciler/unreadable_lists_test.cc reconciler/version_test.cc reconciler/waiting_test.cc
-  reconciler/workers_limits_test.cc reconciler/workers_test.cc
-  reconciler/foreign_status_test.cc
-  reconciler/tidy_test.cc
-  reconciler/authorship_test.cc
-  reconciler/failure_policy_test.cc
-  reconciler/success_policy_test.cc
-  reconciler/shards_test.cc
-  reconciler/heartbeat_test.cc
+  reconciler/backoff_test.cc
+  reconciler/edge_table_test.cc
+  reconciler/names_test.cc
+  reconciler/notify_test.cc
   reconciler/outage_test.cc
+  reconciler/refusals_test.cc
+  reconciler/shards_test.cc
+  reconciler/staleness_carried_test.cc
   reconciler/staleness_test.cc
-  reconciler/carried_test.cc
+  reconciler/job/active_edits_test.cc
+  reconciler/job/active_stopping_test.cc
+  reconciler/job/active_test.cc
+  reconciler/job/attempt_ends_deferral_test.cc
+  reconciler/job/attempt_ends_test.cc
+  reconciler/job/decide_property_test.cc
+  reconciler/job/decide_requests_test.cc
+  reconciler/job/decide_tidy_test.cc
+  reconciler/job/failure_policy_test.cc
+  reconciler/job/job_clock_test.cc
+  reconciler/job/judge_test.cc
+  reconciler/job/kstatus_test.cc
+  reconciler/job/notifications_test.cc
+  reconciler/job/opening_version_test.cc
+  reconciler/job/plan_test.cc
+  reconciler/job/stages_test.cc
+  reconciler/job/status_limits_foreign_test.cc
+  reconciler/job/status_limits_test.cc
+  reconciler/job/success_policy_test.cc
+  reconciler/job/telling_test.cc
+  reconciler/job/wait_to_open_test.cc
+  reconciler/job/waiting_test.cc
+  reconciler/pool/placement_test.cc
+  reconciler/pool/size_property_test.cc
+  reconciler/pool/size_test.cc
+  reconciler/pool/work_test.cc
+  reconciler/pool/worker_test.cc
+  reconciler/queue/admission_test.cc
+  reconciler/queue/line_test.cc
+  reconciler/run/authorship_test.cc
+  reconciler/run/creations_test.cc
+  reconciler/run/heartbeat_test.cc
+  reconciler/run/liveness_scheduling_test.cc
+  reconciler/run/liveness_test.cc
+  reconciler/run/pod_times_test.cc
+  reconciler/run/running_test.cc
+  reconciler/run/slot_test.cc
+  reconciler/run/verdict_test.cc
+  reconciler/scenario.cc
+  reconciler/pool_world.cc
   reconciler/random_job.cc
   reconciler/ledger.cc
   reconciler/ledger_ends.cc
@@ -46,7 +64,8 @@ holdfast_test(
   reconciler/world_acts.cc
   reconciler/replica.cc
   reconciler/replica_writes.cc
-  reconciler/replica_workers.cc reconciler/worker_world.cc reconciler/worker_world_acts.cc
-  reconciler/property_test.cc
+  reconciler/replica_workers.cc
+  reconciler/worker_world.cc
+  reconciler/worker_world_acts.cc
   LIBRARIES
   reconciler_rules)

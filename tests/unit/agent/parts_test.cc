@@ -121,7 +121,7 @@ TEST(RegularFileRule, NothingElseIsRead) {
 }
 
 TEST(ReplaceFileRule, AnErrorNamesThePath) {
-  const Status status = replace_file("/nowhere/at/all", "", 0644);
+  const Result<> status = replace_file("/nowhere/at/all", "", 0644);
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().message.find("/nowhere/at/all"), std::string::npos);
 }
@@ -195,7 +195,7 @@ TEST(CheckpointFileRule, AWaitEndsWithTheAcknowledgementOrWithTheAgent) {
     while (!seen || seen->text != "b") seen = file.look();
     file.acknowledge(seen->id);
   });
-  const Status kept = leave_checkpoint(progress, "b", true);
+  const Result<> kept = leave_checkpoint(progress, "b", true);
   agent.join();
   EXPECT_TRUE(kept.ok()) << kept.error().message;
 }

@@ -264,7 +264,7 @@ TEST_F(ClientCertificateTest, UnusableMaterialIsRefusedAndChangesNothing) {
   TlsConfig mixed = as("second");
   mixed.client_key = as("third").client_key;
   loop_.run([&] {
-    const Status refused = transport_->set_tls(mixed);
+    const Result<> refused = transport_->set_tls(mixed);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().message, "the client key does not belong to the client certificate");
   });
@@ -281,7 +281,7 @@ TEST(ValidateTls, SaysWhichPartIsWrongAndShowsNoneOfIt) {
     tls.ca = authority;
     tls.client_certificate = certificate;
     tls.client_key = key;
-    const Status status = validate_tls(tls);
+    const Result<> status = validate_tls(tls);
     return status.ok() ? std::string() : status.error().message;
   };
   EXPECT_EQ(message(ca.certificate(), pair.certificate, pair.key), "");

@@ -215,7 +215,7 @@ class ExecPluginTest : public testing::Test {
   std::optional<Login> login_;
   ProgramRun last_run_;  // the run's thread writes it
   bool takes_certificates_ = true;
-  Status certificate_status_ = Unit{};
+  Result<> certificate_status_ = Unit{};
   std::vector<std::string> certificates_;
   HangingPlugin hanging_;
   std::unique_ptr<ExecCredentials> credentials_;

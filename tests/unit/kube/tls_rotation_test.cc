@@ -26,7 +26,8 @@ class TlsRotationTest : public testing::Test {
         loop_, Log(), files_, config_, *load_tls(config_, files_), kPeriod,
         [this](const http::TlsConfig& tls) {
           offered_.push_back(tls);
-          return accept_ ? Status(Unit{}) : Status(make_error(ErrorCode::kInvalid, "does not fit"));
+          return accept_ ? Result<>(Unit{})
+                         : Result<>(make_error(ErrorCode::kInvalid, "does not fit"));
         });
   }
 

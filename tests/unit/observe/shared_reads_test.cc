@@ -21,16 +21,16 @@ class SharedReadsTest : public testing::Test {
   struct Sent {
     std::string subject;
     SteadyTime by;
-    Callback<Status>::Done done;
+    Callback<Result<>>::Done done;
   };
-  using Answer = std::shared_ptr<std::optional<Status>>;
+  using Answer = std::shared_ptr<std::optional<Result<>>>;
 
   Answer ask(const std::string& subject, Duration within = seconds(30)) {
-    const Answer answer = std::make_shared<std::optional<Status>>();
+    const Answer answer = std::make_shared<std::optional<Result<>>>();
     spawn(wait(subject, loop_.now() + within, answer));
     return answer;
   }
-  void answer(std::size_t read, Status status = Unit{}) {
+  void answer(std::size_t read, Result<> status = Unit{}) {
     loop_.post([done = sent_.at(read).done, status] { done(status); });
     loop_.run_ready();
   }
@@ -45,9 +45,11 @@ class SharedReadsTest : public testing::Test {
     auto task = reads_.ask(subject, by);
     *answer = co_await task;
   }
-  Task<Status> read(std::string subject, SteadyTime by) {
-    Callback<Status> answered([&](auto done) { sent_.push_back({subject, by, std::move(done)}); });
-    const Status status = co_await answered;
+  Task<Result<>> read(std::string subject, SteadyTime by) {
+    Callback<Result<>> answered([&](auto done) {
+      sent_.push_back({subject, by, std::move(done)});
+    });
+    const Result<> status = co_await answered;
     co_return status;
   }
 };

@@ -116,10 +116,10 @@ TEST(RestartsSpread, StaysThatOfEachRunWhateverTheJobWaitsFor) {
   view.job.spec.heartbeat = Heartbeat{};
   view.job.spec.retry_backoff.max = seconds(30);
   view.job.status.disruptions = 2;
-  for (const std::size_t place : {1u, 2u}) {
-    auto& run = view.job.status.runs[place];
+  for (const std::size_t position : {1u, 2u}) {
+    auto& run = view.job.status.runs[position];
     run.disruptions = 1;
-    run.next_attempt_time = now() + seconds(60 + 30 * static_cast<std::int64_t>(place));
+    run.next_attempt_time = now() + seconds(60 + 30 * static_cast<std::int64_t>(position));
   }
   std::erase_if(view.pods, [](const PodView& pod) { return pod.attempt == 2 || pod.attempt == 3; });
   view.observed.since_write = seconds(60);

@@ -177,9 +177,9 @@ void Replica::observe_runs(const std::vector<std::int64_t>& looked, JobView& vie
   const std::vector<Run>& runs = view.job.status.runs;
   view.runs.assign(runs.size(), {});
   show_slots(view);
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    const Run& run = runs[place];
-    RunObserved& observed = view.runs[place].observed;
+  for (std::size_t position = 0; position < runs.size(); ++position) {
+    const Run& run = runs[position];
+    RunObserved& observed = view.runs[position].observed;
     observed.confirmed = std::count(looked.begin(), looked.end(), run.index) > 0;
     observed.confirmed = observed.confirmed || run.at_worker();
     if (!run.open()) continue;
@@ -193,14 +193,14 @@ void Replica::observe_runs(const std::vector<std::int64_t>& looked, JobView& vie
     observed.refusal->retry_in = std::max(Duration::zero(), known.retry_at - world_.now());
   }
   const std::vector<const PodView*> pods = current_pods(view);
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    if (!runs[place].open()) continue;
-    AttemptMemory& known = attempts_[runs[place].attempt];
-    if (!pods[place]) {
+  for (std::size_t position = 0; position < runs.size(); ++position) {
+    if (!runs[position].open()) continue;
+    AttemptMemory& known = attempts_[runs[position].attempt];
+    if (!pods[position]) {
       if (!known.bare_since) known.bare_since = world_.now();
-      view.runs[place].observed.no_pod_for = world_.now() - *known.bare_since;
-    } else if (pods[place]->owner_uid == view.job.uid && known.pod_uid.empty()) {
-      known.pod_uid = pods[place]->uid;
+      view.runs[position].observed.no_pod_for = world_.now() - *known.bare_since;
+    } else if (pods[position]->owner_uid == view.job.uid && known.pod_uid.empty()) {
+      known.pod_uid = pods[position]->uid;
     }
   }
 }

@@ -115,11 +115,11 @@ SlotView Replica::slot_of(const JobView& view, const Run& run) {
 
 void Replica::show_slots(JobView& view) {
   std::erase_if(view.pods, [](const PodView& pod) { return pod.slot; });
-  for (std::size_t place = 0; place < view.runs.size(); ++place) {
-    const Run& run = view.job.status.runs[place];
+  for (std::size_t position = 0; position < view.runs.size(); ++position) {
+    const Run& run = view.job.status.runs[position];
     if (!run.at_worker()) continue;
-    view.runs[place].slot = slot_of(view, run);
-    const SlotView& slot = *view.runs[place].slot;
+    view.runs[position].slot = slot_of(view, run);
+    const SlotView& slot = *view.runs[position].slot;
     if (!run.open() && slot.left) continue;
     view.pods.push_back(slot_as_pod(view.job, run, slot));
   }

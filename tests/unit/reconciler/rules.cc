@@ -147,9 +147,9 @@ namespace {
 std::string refused_stages(const Status& old, const Status& next) {
   if (next.stages.size() != old.stages.size()) return "S20: a stage comes or goes";
   if (next.stages.empty()) return "";
-  for (std::size_t place = 0; place < old.stages.size(); ++place) {
-    const StageStatus& was = old.stages[place];
-    const StageStatus& now = next.stages[place];
+  for (std::size_t position = 0; position < old.stages.size(); ++position) {
+    const StageStatus& was = old.stages[position];
+    const StageStatus& now = next.stages[position];
     if (has_ended(was.phase) && !(was == now)) return "S20: a stage that has ended changes";
     if (was.phase == StagePhase::kRunning && now.phase == StagePhase::kPending) {
       return "S20: a stage that has begun has not";

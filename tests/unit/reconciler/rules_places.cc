@@ -118,8 +118,8 @@ std::string broken_starts(const JobView& view, const Status& next) {
 std::string broken_end_of_job(const JobView& view, const Status& next) {
   const Status& old = view.job.status;
   if (!is_terminal(next.phase) || is_terminal(old.phase)) return "";
-  for (std::size_t place = 0; place < old.runs.size(); ++place) {
-    if (!has_left(old.runs[place], view.seen(place))) {
+  for (std::size_t position = 0; position < old.runs.size(); ++position) {
+    if (!has_left(old.runs[position], view.seen(position))) {
       return std::string(to_string(next.phase)) + " before the place of each run is empty";
     }
   }

@@ -26,11 +26,11 @@ struct Expected {
 
 std::vector<Expected> expected_events(const Status& old, const Status& next) {
   std::vector<Expected> events;
-  for (std::size_t place = 0; place < next.stages.size(); ++place) {
-    const StagePhase phase = next.stages[place].phase;
+  for (std::size_t position = 0; position < next.stages.size(); ++position) {
+    const StagePhase phase = next.stages[position].phase;
     const bool ran = phase == StagePhase::kSucceeded || phase == StagePhase::kFailed;
-    if (ran && !has_ended(old.stages[place].phase)) {
-      events.push_back({NotifyEvent::kStageEnded, next.stages[place].name});
+    if (ran && !has_ended(old.stages[position].phase)) {
+      events.push_back({NotifyEvent::kStageEnded, next.stages[position].name});
     }
   }
   if (!is_terminal(old.phase)) {

@@ -11,24 +11,24 @@
 namespace holdfast::reconciler::testing {
 namespace {
 
-const std::string& known_uid(const JobView& view, std::size_t place) {
-  const Run& run = view.job.status.runs[place];
-  return run.pod_uid.empty() ? view.seen(place).observed.pod_uid : run.pod_uid;
+const std::string& known_uid(const JobView& view, std::size_t position) {
+  const Run& run = view.job.status.runs[position];
+  return run.pod_uid.empty() ? view.seen(position).observed.pod_uid : run.pod_uid;
 }
 
 // What stands in the status or in this process' memory tells the attempt's pod from any other of
 // its name; where neither does, the mark of the intent.
-bool is_the_attempts(const JobView& view, std::size_t place, const PodView& pod) {
-  const Run& run = view.job.status.runs[place];
-  const std::string& known = known_uid(view, place);
+bool is_the_attempts(const JobView& view, std::size_t position, const PodView& pod) {
+  const Run& run = view.job.status.runs[position];
+  const std::string& known = known_uid(view, position);
   if (pod.name != run.pod_name) return false;
   if (!known.empty()) return pod.uid == known;
   return pod.intent && pod.intent == run.start_time;
 }
 
 bool was_its_own(const JobView& view, const PodView& pod) {
-  for (std::size_t place = 0; place < view.job.status.runs.size(); ++place) {
-    if (is_the_attempts(view, place, pod)) return true;
+  for (std::size_t position = 0; position < view.job.status.runs.size(); ++position) {
+    if (is_the_attempts(view, position, pod)) return true;
   }
   const auto& history = view.job.status.history;
   return std::any_of(history.begin(), history.end(),
@@ -44,8 +44,8 @@ bool goes_on(const Run& run, const Status& next) {
 // The pod is that of an attempt that goes on.
 bool is_needed(const JobView& view, const Status& next, const PodView& pod) {
   const auto& runs = view.job.status.runs;
-  for (std::size_t place = 0; place < runs.size(); ++place) {
-    if (goes_on(runs[place], next) && is_the_attempts(view, place, pod)) return true;
+  for (std::size_t position = 0; position < runs.size(); ++position) {
+    if (goes_on(runs[position], next) && is_the_attempts(view, position, pod)) return true;
   }
   return false;
 }
@@ -169,10 +169,10 @@ namespace {
 
 // What the end of the run's attempt spends.
 Budget spent_by(const JobView& view, const Run& run, Outcome outcome) {
-  const auto place = static_cast<std::size_t>(&run - view.job.status.runs.data());
+  const auto position = static_cast<std::size_t>(&run - view.job.status.runs.data());
   for (const PodView& pod : view.pods) {
-    if (!is_the_attempts(view, place, pod)) continue;
-    const bool proven = pod.owner_uid == view.job.uid || pod.uid == known_uid(view, place);
+    if (!is_the_attempts(view, position, pod)) continue;
+    const bool proven = pod.owner_uid == view.job.uid || pod.uid == known_uid(view, position);
     const PolicyAction action = policy_on(view.job.spec, pod);
     const bool is_free = action == PolicyAction::kIgnore || action == PolicyAction::kDefer;
     if (proven && is_free) return Budget::kNone;
@@ -234,9 +234,9 @@ std::string broken_after_outcome(const Job& job, const Status& next) {
 
 // An Always stage is left out by nothing.
 std::string broken_stages(const Job& job, const Status& next) {
-  for (std::size_t place = 0; place < next.stages.size(); ++place) {
-    if (job.stages[place].always && !has_ended(job.status.stages[place].phase) &&
-        next.stages[place].phase == StagePhase::kSkipped) {
+  for (std::size_t position = 0; position < next.stages.size(); ++position) {
+    if (job.stages[position].always && !has_ended(job.status.stages[position].phase) &&
+        next.stages[position].phase == StagePhase::kSkipped) {
       return "S21: an Always stage is skipped";
     }
   }

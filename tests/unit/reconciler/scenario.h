@@ -71,7 +71,7 @@ std::vector<W> all(const Decision& decision) {
 }
 // The index of the first such write; the number of writes if absent.
 template <class W>
-std::size_t place(const Decision& decision) {
+std::size_t position(const Decision& decision) {
   std::size_t i = 0;
   while (i < decision.writes.size() && !std::holds_alternative<W>(decision.writes[i])) ++i;
   return i;

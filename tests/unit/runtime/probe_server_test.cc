@@ -109,7 +109,7 @@ class ProbeServerTest : public testing::Test {
                                                        asked_.push_back(std::move(answer));
                                                      }}},
         limits);
-    const Status started = server_->start(host, 0);
+    const Result<> started = server_->start(host, 0);
     ASSERT_TRUE(started.ok()) << started.error().message;
     port_ = server_->port();
   }
@@ -285,7 +285,7 @@ TEST_F(ProbeServerTest, StopClosesWhatIsOpenAndLateAnswersHaveNoEffect) {
 TEST_F(ProbeServerTest, ATakenPortIsRefusedWithWhatToDo) {
   serve();
   ProbeServer second({});
-  const Status started = second.start("127.0.0.1", port_);
+  const Result<> started = second.start("127.0.0.1", port_);
   ASSERT_FALSE(started.ok());
   EXPECT_THAT(started.error().message, HasSubstr("127.0.0.1:" + std::to_string(port_)));
   EXPECT_THAT(started.error().message, HasSubstr("--metrics-address"));

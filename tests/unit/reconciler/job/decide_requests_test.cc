@@ -170,10 +170,10 @@ JobView replacing(PodReplacementPolicy policy) {
 TEST(PodReplacement, TerminatingOrFailedGoesOnOnceTheOldPodWasToldToGo) {
   const Decision decision = settle(replacing(PodReplacementPolicy::kTerminatingOrFailed));
   ASSERT_EQ(decision.writes.size(), 4u);
-  EXPECT_EQ(place<WriteStatus>(decision), 0u);
-  EXPECT_EQ(place<DeletePod>(decision), 1u);
-  EXPECT_EQ(place<CreatePod>(decision), 2u);
-  EXPECT_EQ(place<ReleasePod>(decision), 3u);
+  EXPECT_EQ(position<WriteStatus>(decision), 0u);
+  EXPECT_EQ(position<DeletePod>(decision), 1u);
+  EXPECT_EQ(position<CreatePod>(decision), 2u);
+  EXPECT_EQ(position<ReleasePod>(decision), 3u);
 }
 
 TEST(PodReplacement, FailedWaitsUntilTheOldPodHasEnded) {

@@ -38,7 +38,7 @@ TEST(Waiting, APodWhoseEndIsSeenWithinThreeSecondsCostsItsOutcomeAndItsFinalizer
   add_ended_pod(view, 1, 0);
   const Decision decision = decide(view, now() + milliseconds(2900));
   ASSERT_EQ(decision.writes.size(), 2u);
-  EXPECT_EQ(place<WriteStatus>(decision), 0u);
+  EXPECT_EQ(position<WriteStatus>(decision), 0u);
   EXPECT_EQ(all<ReleasePod>(decision).size(), 1u);
 }
 

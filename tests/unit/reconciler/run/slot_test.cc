@@ -38,12 +38,12 @@ SlotView slot(AtPlace at, int exit_code = 0) {
 void show(JobView& view, const std::vector<SlotView>& slots) {
   view.pods.clear();
   view.runs.assign(view.job.status.runs.size(), {});
-  for (std::size_t place = 0; place < slots.size(); ++place) {
-    const Run& run = view.job.status.runs[place];
-    view.runs[place].slot = slots[place];
-    view.runs[place].observed.confirmed = true;
-    if (run.open() || !slots[place].left) {
-      view.pods.push_back(slot_as_pod(view.job, run, slots[place]));
+  for (std::size_t position = 0; position < slots.size(); ++position) {
+    const Run& run = view.job.status.runs[position];
+    view.runs[position].slot = slots[position];
+    view.runs[position].observed.confirmed = true;
+    if (run.open() || !slots[position].left) {
+      view.pods.push_back(slot_as_pod(view.job, run, slots[position]));
     }
   }
 }

@@ -1,6 +1,7 @@
 // A job with a queue: it starts once it is admitted, and says that it waits.
 #include <gtest/gtest.h>
 
+#include "reconciler/run/slot.h"
 #include "reconciler/shards.h"
 #include "tests/unit/reconciler/scenario.h"
 
@@ -171,6 +172,108 @@ TEST(Queues, TheShardIsThatOfTheNamespace) {
   JobView view = new_job();
   EXPECT_EQ(shard_key(view.job), view.job.uid);
   EXPECT_EQ(shard_key(queued(view).job), view.job.namespace_);
+}
+
+// As the operator decodes a job with workerPool and queue.
+JobView queued_and_pooled() {
+  JobView view = new_job();
+  view.job.spec.pool = PoolRef{"thumbnails", "", std::nullopt};
+  view.job.spec.pod_replacement = PodReplacementPolicy::kFailed;
+  view.job.spec.first_container = kSlotContainer;
+  view.job.has_pool = true;
+  view.job.queue = QueueRef{"encode", 0, ""};
+  view.observed.pool.wait = {seconds(60), seconds(60)};
+  return view;
+}
+
+TEST(WorkersLimits, AJobWithoutItsPoolAsksForNoPermitUntilThereIsOne) {
+  JobView view = queued_and_pooled();
+  view.observed.pool.no_pool = true;
+  EXPECT_FALSE(settle(view).awaits_permit);
+  view.job.status = after(view);
+  ASSERT_TRUE(view.job.status.waiting);
+  EXPECT_EQ(view.job.status.waiting->reason, Reason::kPoolMissing);
+  EXPECT_TRUE(view.job.status.holds("Stalled"));
+  EXPECT_FALSE(settle(view).awaits_permit);
+  view.observed.pool.no_pool = false;
+  EXPECT_TRUE(settle(view).awaits_permit);
+  EXPECT_EQ(settle(view).awaits_slots, 0);
+}
+
+TEST(WorkersLimits, AJobOfAFullPoolAsksForItsPermitFirst) {
+  JobView view = queued_and_pooled();
+  EXPECT_TRUE(settle(view).awaits_permit);
+  EXPECT_EQ(settle(view).awaits_slots, 0);
+  view.observed.permit.admitted = true;
+  EXPECT_FALSE(settle(view).awaits_permit);
+  EXPECT_EQ(settle(view).awaits_slots, 1);
+}
+
+TEST(WorkersLimits, AnAdmittedJobWithoutItsPoolGivesItsPermitBackAtOnceAndSaysWhy) {
+  JobView view = queued_and_pooled();
+  view.observed.permit.admitted = true;
+  view.observed.pool.no_pool = true;
+  view.observed.pool.wait = {};
+  view.observed.since_write = Duration::zero();
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kPending);
+  EXPECT_EQ(view.job.status.attempt, 1) << "nobody can start it with this admission any more";
+  EXPECT_EQ(view.job.status.waiting->reason, Reason::kPoolMissing);
+  EXPECT_TRUE(view.job.status.runs.empty());
+  view.observed.permit.admitted = false;
+  EXPECT_FALSE(settle(view).awaits_permit);
+  view.observed.pool.no_pool = false;
+  EXPECT_TRUE(settle(view).awaits_permit) << "it asks again once there is a pool";
+}
+
+// As long as it says Queued, its queue would admit it again and again.
+TEST(WorkersLimits, AJobThatSaidThatItIsQueuedDoesNotSayItWithTheWriteThatGivesThePermitBack) {
+  for (const Phase phase : {Phase::kPending, Phase::kBackoff}) {
+    for (const Duration left : {Duration::zero(), Duration(seconds(60))}) {
+      JobView view = queued_and_pooled();
+      if (phase == Phase::kBackoff) {
+        view.job.status = job_in(Phase::kBackoff).job.status;
+        for (auto& run : view.job.status.runs) run.next_attempt_time = now() + left;
+      }
+      view.job.status.phase = phase;
+      view.job.status.waiting = Waiting{Reason::kQueued, "its queue is full", "it waits", now()};
+      view.observed.permit.admitted = true;
+      view.observed.pool.no_pool = true;
+      view.observed.pool.wait = {};
+      view.observed.since_write = Duration::zero();
+      const Status next = after(view);
+      EXPECT_EQ(next.attempt, view.job.status.attempt + 1);
+      EXPECT_FALSE(next.says_queued());
+    }
+  }
+}
+
+TEST(WorkersLimits, AJobWithAnOpenRunKeepsItsPermitWithoutItsPool) {
+  JobView view = job_in(Phase::kRunning);
+  const JobView pooled = queued_and_pooled();
+  view.job.spec.pool = pooled.job.spec.pool;
+  view.job.queue = pooled.job.queue;
+  view.observed.permit.admitted = true;
+  view.observed.pool.no_pool = true;
+  for (const auto& write : all<WriteStatus>(settle(view))) {
+    EXPECT_EQ(write.status.attempt, view.job.status.attempt);
+  }
+}
+
+TEST(WorkersLimits, ANextAttemptWithoutItsPoolAsksForNoPermit) {
+  JobView view = job_in(Phase::kBackoff);
+  const JobView pooled = queued_and_pooled();
+  view.job.spec.pool = pooled.job.spec.pool;
+  view.job.queue = pooled.job.queue;
+  view.observed = pooled.observed;
+  view.observed.pool.no_pool = true;
+  for (auto& run : view.job.status.runs) run.next_attempt_time = now();
+  for (const auto policy :
+       {PodReplacementPolicy::kFailed, PodReplacementPolicy::kTerminatingOrFailed}) {
+    view.job.spec.pod_replacement = policy;
+    EXPECT_FALSE(settle(view).awaits_permit);
+    EXPECT_EQ(after(view).waiting->reason, Reason::kPoolMissing);
+  }
 }
 
 }  // namespace

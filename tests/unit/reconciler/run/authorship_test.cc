@@ -89,7 +89,7 @@ TEST(Author, AForgedPodUnderTheAttemptsNameIsStoppedAndReleased) {
   EXPECT_EQ(all<DeletePod>(decision).at(0).name, pod_of(1));
   EXPECT_EQ(all<ReleasePod>(decision).at(0).name, pod_of(1));
   EXPECT_EQ(all<CreatePod>(decision).at(0).name, pod_of(1));
-  EXPECT_LT(place<DeletePod>(decision), place<CreatePod>(decision));
+  EXPECT_LT(position<DeletePod>(decision), position<CreatePod>(decision));
 }
 
 // Nobody has the UID on record: the mark of the intent is not to be known before it stands there.

@@ -35,7 +35,8 @@ TEST(ManyRuns, AtMost64AttemptsStandWithoutAPod) {
   for (RunView& run : view.runs) run.observed.own_intent = true;
   for (const auto& run : view.job.status.runs) create_pod_slowly(view, run.attempt);
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
-  for (std::size_t place = 0; place < 10; ++place) view.runs[place].observed.pod_existed = true;
+  for (std::size_t position = 0; position < 10; ++position)
+    view.runs[position].observed.pod_existed = true;
   EXPECT_EQ(after(view).runs.size(), 74u);
 }
 
@@ -221,8 +222,8 @@ TEST(ManyRuns, TheLastSuccessEndsTheJobAtOnce) {
 
 void lose(JobView& view, std::size_t runs) {
   view.runs.resize(view.job.status.runs.size());
-  for (std::size_t place = 0; place < runs; ++place) {
-    view.runs[place].observed.pod_existed = view.runs[place].observed.confirmed = true;
+  for (std::size_t position = 0; position < runs; ++position) {
+    view.runs[position].observed.pod_existed = view.runs[position].observed.confirmed = true;
   }
   view.pods.erase(view.pods.begin(), view.pods.begin() + static_cast<std::ptrdiff_t>(runs));
 }
@@ -286,8 +287,8 @@ TEST(ManyRuns, TextsThatWouldMakeTheStatusTooLargeAreLeftOutAndNotWrittenAgain) 
   EXPECT_TRUE(view.job.status.runs[5].progress.empty());
   EXPECT_FALSE(view.job.status.runs[5].pod_name.empty());
   JobView refused = job_of_runs(1000, 1000, 1000);
-  for (std::size_t place = 1; place < 1000; ++place) {
-    auto& run = refused.job.status.runs[place];
+  for (std::size_t position = 1; position < 1000; ++position) {
+    auto& run = refused.job.status.runs[position];
     run.refused = std::string(1024, 'x');
     run.node_name.clear();
     run.pod_uid.clear();
@@ -328,8 +329,8 @@ TEST(ManyRuns, ADeadlineThatHasPassedIsToldAnewSoonAndOtherWordsWaitTenSeconds) 
 TEST(ManyRuns, WaitingTellsTheLowestAndTheMeanProgressAndHowManyHaveToldTheirs) {
   const auto told = [](const std::vector<std::string>& progress) {
     JobView view = job_of_runs(10, 4, 4);
-    for (std::size_t place = 0; place < progress.size(); ++place) {
-      view.job.status.runs[place].progress = progress[place];
+    for (std::size_t position = 0; position < progress.size(); ++position) {
+      view.job.status.runs[position].progress = progress[position];
     }
     view.observed.since_write = seconds(60);
     const std::string message = after(view).waiting->message;

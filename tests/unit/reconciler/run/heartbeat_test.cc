@@ -137,7 +137,7 @@ TEST(LeaseHandOver, ItIsTakenInTheDecisionThatRecordsTheNextAttempt) {
   const auto writes = all<WriteLease>(decision);
   EXPECT_EQ(only(writes).attempt, 3);
   EXPECT_EQ(writes[0].holder, "");
-  EXPECT_LT(place<WriteStatus>(decision), place<WriteLease>(decision));
+  EXPECT_LT(position<WriteStatus>(decision), position<WriteLease>(decision));
 }
 
 TEST(LeaseHandOver, ItIsGrantedAWholeDurationAfterItWasTaken) {

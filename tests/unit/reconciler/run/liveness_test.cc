@@ -1,4 +1,4 @@
-// What time alone does: start, attempt and job deadlines, silent nodes, pods that do not go.
+// What time alone does: start and attempt deadlines, silent nodes, pods that do not go.
 #include <gtest/gtest.h>
 
 #include "tests/unit/reconciler/scenario.h"
@@ -125,66 +125,6 @@ TEST(Deadlines, AKubeletWhoseClockIsSlowCostsNoAttemptItsTime) {
   EXPECT_TRUE(decide(view, now() + seconds(50)).confirm);
 }
 
-TEST(Deadlines, TheJobsDeadlineEndsItInEveryPhaseButSuspended) {
-  for (const Phase phase : {Phase::kPending, Phase::kRunning, Phase::kBackoff}) {
-    JobView view = job_in(phase);
-    view.begun().observed.own_intent = true;
-    view.job.spec.active_deadline = seconds(105);
-    EXPECT_EQ(after(view, now() + seconds(105 - 100)).phase, Phase::kFailed);
-    EXPECT_TRUE(has_condition(after(view, now() + seconds(5)), "Failed", "DeadlineExceeded"));
-    EXPECT_NE(after(view, now() + seconds(4)).phase, Phase::kFailed);
-    if (phase == Phase::kBackoff) {
-      EXPECT_EQ(decide(view, now()).wake_after, seconds(5));
-    }
-  }
-  JobView view = job_in(Phase::kSuspended);
-  view.job.spec.suspend = true;
-  view.job.spec.active_deadline = seconds(50);
-  EXPECT_EQ(after(view).phase, Phase::kSuspended);
-}
-
-TEST(Deadlines, TheJobsDeadlineLooksLiveBeforeItEndsAnAttempt) {
-  JobView view = pod_running();
-  view.job.spec.active_deadline = seconds(100);
-  EXPECT_TRUE(decide(view, now()).confirm);
-  EXPECT_EQ(all<DeletePod>(settle(view)).size(), 1u);
-  view.begun().observed.confirmed = true;
-  view.pods.clear();
-  add_ended_pod(view, 1, 0);
-  EXPECT_EQ(after(view).phase, Phase::kSucceeded);
-}
-
-TEST(Deadlines, SuspendedTimeDoesNotCountForTheJobsDeadline) {
-  JobView view = job_in(Phase::kSuspended);  // for 60 s now, started 100 s ago
-  view.job.spec.active_deadline = seconds(50);
-  view.job.status.suspended = seconds(7);
-  view.job.status = after(view);
-  EXPECT_EQ(view.job.status.phase, Phase::kPending);
-  EXPECT_EQ(view.job.status.suspended, seconds(67));
-  view.job.status = after(view);
-  EXPECT_EQ(view.job.status.phase, Phase::kRunning);
-  view.begun().observed.own_intent = true;
-  EXPECT_EQ(decide(view, now()).wake_after, seconds(17));
-  EXPECT_EQ(after(view, now() + seconds(17)).phase, Phase::kFailed);
-}
-
-TEST(Deadlines, RoundingsOfManySuspensionsCancelOut) {
-  JobView view = job_in(Phase::kSuspended);
-  Time at = now();
-  for (int i = 0; i < 100; ++i) {
-    view.job.spec.suspend = true;
-    view.job.status.phase = Phase::kPending;
-    view.job.status.conditions.clear();
-    view.job.status = after(view, at);
-    at += std::chrono::milliseconds(1300);
-    view.job.spec.suspend = false;
-    view.job.status = after(view, at);
-    at += std::chrono::milliseconds(1000);
-  }
-  EXPECT_GE(view.job.status.suspended, seconds(120));
-  EXPECT_LE(view.job.status.suspended, seconds(140));
-}
-
 TEST(Deadlines, ASilentNodeLosesItsAttemptAfterTheWindow) {
   JobView view = pod_running();
   NodeObservation& node = view.observed.nodes[kNode];
@@ -279,24 +219,6 @@ TEST(Deadlines, ADeletedPodThatWasNeverBoundIsLostAtOnce) {
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.history[0].reason, "PodDeleted");
   EXPECT_EQ(write.status.attempt, 2);
-}
-
-TEST(Deadlines, AFinishedJobIsDeletedWhenItsTimeToLiveIsOver) {
-  for (const Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kCancelled}) {
-    JobView view = job_in(phase);  // for 10 s now
-    EXPECT_TRUE(decide(view, now()).writes.empty());
-    EXPECT_FALSE(decide(view, now()).wake_after);
-    view.job.spec.ttl_after_finished = seconds(15);
-    EXPECT_TRUE(decide(view, now()).writes.empty());
-    EXPECT_EQ(decide(view, now()).wake_after, seconds(5));
-    EXPECT_EQ(all<DeleteJob>(decide(view, now() + seconds(5))).size(), 1u);
-    view.job.spec.ttl_after_finished = seconds(0);
-    add_pod(view, 1, PodPhase::kRunning);
-    const Decision decision = decide(view, now());
-    EXPECT_EQ(all<DeleteJob>(decision).size(), 1u);
-    EXPECT_EQ(place<DeleteJob>(decision), decision.writes.size() - 1) << "its pods come first";
-    EXPECT_EQ(all<ReleasePod>(decision).size(), 1u);
-  }
 }
 
 // What keeps a pod from starting is the first question of whoever reads that time ended it.

@@ -1,4 +1,4 @@
-// Pods that no attempt stands behind any more, labels, and names.
+// Pods that no attempt stands behind any more, labels, and jobs whose time to live is over.
 #include <gtest/gtest.h>
 
 #include "tests/unit/reconciler/scenario.h"
@@ -109,7 +109,7 @@ TEST(Tidy, StrippedLabelsArePutBackAfterEverythingElse) {
   add_pod(view, 1, PodPhase::kRunning).job_uid_label.clear();
   const Decision decision = decide(view, now());
   ASSERT_EQ(decision.writes.size(), 2u);
-  EXPECT_EQ(place<WriteStatus>(decision), 0u);
+  EXPECT_EQ(position<WriteStatus>(decision), 0u);
   EXPECT_EQ(all<RelabelPod>(decision).at(0).attempt, 1);
   EXPECT_EQ(all<RelabelPod>(decision).at(0).name, pod_of(1));
 }
@@ -123,23 +123,22 @@ TEST(Tidy, TheOutcomeOfAPodWithoutLabelsIsRecordedFirst) {
   EXPECT_EQ(all<ReleasePod>(decision).size(), 1u);
 }
 
-TEST(Names, APodsNameHangsOnJobUidAndAttempt) {
-  EXPECT_EQ(pod_name("train", kUid, 3), pod_name("train", kUid, 3));
-  EXPECT_NE(pod_name("train", kUid, 3), pod_name("train", "another-uid", 3));
-  EXPECT_EQ(pod_name("train", kUid, 3).rfind("train-3-", 0), 0u);
-  EXPECT_EQ(pod_name("train", kUid, 3).size(), std::string("train-3-").size() + 5);
-}
-
-TEST(Names, TheAttemptIsReadBackFromANameOfOurs) {
-  for (const std::int64_t attempt : {1, 10, 2147483647}) {
-    EXPECT_EQ(attempt_in_name("train", kUid, pod_name("train", kUid, attempt)), attempt);
+TEST(Deadlines, AFinishedJobIsDeletedWhenItsTimeToLiveIsOver) {
+  for (const Phase phase : {Phase::kSucceeded, Phase::kFailed, Phase::kCancelled}) {
+    JobView view = job_in(phase);  // for 10 s now
+    EXPECT_TRUE(decide(view, now()).writes.empty());
+    EXPECT_FALSE(decide(view, now()).wake_after);
+    view.job.spec.ttl_after_finished = seconds(15);
+    EXPECT_TRUE(decide(view, now()).writes.empty());
+    EXPECT_EQ(decide(view, now()).wake_after, seconds(5));
+    EXPECT_EQ(all<DeleteJob>(decide(view, now() + seconds(5))).size(), 1u);
+    view.job.spec.ttl_after_finished = seconds(0);
+    add_pod(view, 1, PodPhase::kRunning);
+    const Decision decision = decide(view, now());
+    EXPECT_EQ(all<DeleteJob>(decision).size(), 1u);
+    EXPECT_EQ(position<DeleteJob>(decision), decision.writes.size() - 1) << "its pods come first";
+    EXPECT_EQ(all<ReleasePod>(decision).size(), 1u);
   }
-  for (const std::string name : {"", "train", "train-", "train-1", "train-1-xxxxx", "train-0-bcdfg",
-                                 "train-99999999999999999999-bcdfg", "train--1-bcdfg"}) {
-    EXPECT_EQ(attempt_in_name("train", kUid, name), 0) << name;
-  }
-  EXPECT_EQ(attempt_in_name("train", "another-uid", pod_name("train", kUid, 3)), 0);
-  EXPECT_EQ(attempt_in_name("train-2", kUid, pod_name("train", kUid, 2)), 0);
 }
 
 }  // namespace
