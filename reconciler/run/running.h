@@ -29,13 +29,13 @@ struct TemplateFails {
 // recorded). Written if something changed, soon or `at_once`. `waiting` none: not yet.
 struct GoesOn {
   Run run;
-  std::optional<Waiting> waiting;
-  std::optional<bool> stalled;
+  std::optional<Waiting> waiting{};
+  std::optional<bool> stalled{};
   bool at_once = false;
-  std::string progress;  // the worker's last message, due or not; empty: none
+  std::string progress{};  // the worker's last message, due or not; empty: none
   bool create = false;   // the attempt's pod
   // Decide again after this time.
-  std::optional<Duration> wake_after;
+  std::optional<Duration> wake_after{};
 
   void wake_in(Duration delay);
 };
