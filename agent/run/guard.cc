@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/agent_protocol.h"
+#include "core/invariant.h"
 
 namespace holdfast::agent {
 namespace {
@@ -31,6 +32,7 @@ Orders Guard::step(SteadyTime now, Event event) {
   if (phase_ != Phase::kDone) event();
   end_rest(now);
   plan(now);
+  check();
   return std::move(orders_);
 }
 
@@ -283,6 +285,15 @@ void Guard::plan(SteadyTime now) {
   }
   if (phase_ == Phase::kEnding) wake(*give_up_);
   plan_request(now);
+}
+
+void Guard::check() const {
+  const bool over = phase_ == Phase::kFencing || phase_ == Phase::kDone;
+  invariant(!over || !lease_.in_progress(), "whoever fences itself asks for nothing more");
+  invariant(phase_ != Phase::kRunning || lease_.renewed(), "a command runs once it has the Lease");
+  invariant(!orders_.start_before || phase_ == Phase::kRunning, "a command starts with the Lease");
+  invariant(!give_up_ || phase_ == Phase::kEnding || phase_ == Phase::kDone,
+            "the last renewal comes after the command's end");
 }
 
 void Guard::plan_request(SteadyTime now) {

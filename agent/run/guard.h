@@ -113,6 +113,8 @@ class Guard {
   void check_deadlines(SteadyTime now);
   void plan(SteadyTime now);
   void plan_request(SteadyTime now);
+  // Throws if what must agree does not (core/invariant.h).
+  void check() const;
 
   void granted(SteadyTime now, SteadyTime sent, const LeaseView& lease);
   void held(SteadyTime now, SteadyTime sent, const LeaseView& lease);

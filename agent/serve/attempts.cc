@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/base/lease_times.h"
+#include "core/invariant.h"
 
 namespace holdfast::agent {
 namespace {
@@ -277,6 +278,16 @@ bool Attempts::stuck() const {
 
 bool Attempts::only_stuck() const {
   return stuck() && std::all_of(all_.begin(), all_.end(), [](const One& one) { return one.stuck; });
+}
+
+void Attempts::check() const {
+  std::vector<int> in_slot(static_cast<std::size_t>(settings_.slots));
+  for (const One& one : all_) {
+    invariant(one.has_slot() == (one.slot >= 0), "an attempt has a slot from its look to its end");
+    invariant(one.slot < settings_.slots, "an attempt has a slot that exists");
+    if (!one.has_slot()) continue;
+    invariant(++in_slot[static_cast<std::size_t>(one.slot)] == 1, "a slot has one attempt");
+  }
 }
 
 // -- reports -----------------------------------------------------------------------------------

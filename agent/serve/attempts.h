@@ -76,6 +76,8 @@ class Attempts {
   // Processes do not die. `only`: there is nothing else.
   bool stuck() const;
   bool only_stuck() const;
+  // Throws if the attempts disagree (core/invariant.h).
+  void check() const;
 
  private:
   enum class State { kWaits, kLooks, kRuns, kDies, kOver };
@@ -111,6 +113,7 @@ class Attempts {
     CommandReports reports;
 
     bool alive() const { return state == State::kRuns || state == State::kDies; }
+    bool has_slot() const { return alive() || state == State::kLooks; }
     bool lacks_message() const {
       return state == State::kRuns && !gone && !asked && message.asked > message.got;
     }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/agent_protocol.h"
+#include "core/invariant.h"
 
 namespace holdfast::agent {
 namespace {
@@ -31,6 +32,7 @@ SlotOrders Slots::step(SteadyTime now, Event event) {
     attempts_.check_deadlines(now, orders_);
   }
   plan(now);
+  check();
   return std::move(orders_);
 }
 
@@ -320,6 +322,16 @@ SteadyTime Slots::report_wanted() const {
     due = std::min(due, *lease_.renewed() + kPauseForEach * std::max(attempts_.count() - 1, 0));
   }
   return due;
+}
+
+void Slots::check() const {
+  attempts_.check();
+  const bool serves = phase_ == Phase::kServing;
+  invariant(!over() || !lease_.in_progress(), "whoever fences itself asks for nothing more");
+  invariant(!serves || (named_ && lease_.renewed()), "a worker serves once it has renewed");
+  invariant(phase_ != Phase::kFencing || attempts_.alive(), "a fence lasts until nothing is alive");
+  invariant(told_news_ <= attempts_.news(), "no more news is acknowledged than there was");
+  invariant(draining_ || !told_draining_, "only a worker that drains has said so");
 }
 
 void Slots::wake(SteadyTime when) { orders_.wake_at = std::min(orders_.wake_at, when); }

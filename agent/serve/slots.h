@@ -116,6 +116,8 @@ class Slots {
   void plan_request(SteadyTime now);
   SteadyTime report_wanted() const;
   void wake(SteadyTime when);
+  // Throws if what must agree does not (core/invariant.h).
+  void check() const;
 
   // `asked`: when it was asked for; none: the watch has it.
   void read_work(SteadyTime now, const WorkView& view, std::optional<SteadyTime> asked);
