@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/agent_protocol.h"
+#include "core/invariant.h"
 
 namespace holdfast::agent {
 namespace {
@@ -31,6 +32,7 @@ Orders Guard::step(SteadyTime now, Event event) {
   if (phase_ != Phase::kDone) event();
   end_rest(now);
   plan(now);
+  check();
   return std::move(orders_);
 }
 
@@ -98,13 +100,19 @@ Orders Guard::told_to_end(SteadyTime now) {
   });
 }
 
-Orders Guard::answered(SteadyTime now, const Answer& answer) {
+Orders Guard::answered(SteadyTime now, const LeaseReading& reading) {
   return step(now, [&] {
     if (!lease_.in_progress()) return;
     const SteadyTime sent = lease_.answered();
-    if (phase_ == Phase::kWaiting) return answered_waiting(now, sent, answer);
-    if (phase_ == Phase::kRunning) return answered_running(now, sent, answer);
-    if (phase_ == Phase::kEnding) answered_ending(now, answer);
+    if (const auto* const refusal = std::get_if<LeaseRefusal>(&reading)) {
+      return refused(now, sent, *refusal);
+    }
+    const LeaseView& lease = std::get<LeaseView>(reading);
+    if (phase_ == Phase::kWaiting) return granted(now, sent, lease);
+    if (phase_ == Phase::kRunning) return held(now, sent, lease);
+    lease_.confirmed();
+    const bool lost = !grant_.lost(lease).empty();
+    if (lost || request_.last) last_answer(lost);
   });
 }
 
@@ -139,24 +147,12 @@ void Guard::check_deadlines(SteadyTime now) {
 
 // -- answers -----------------------------------------------------------------------------------
 
-void Guard::answered_waiting(SteadyTime now, SteadyTime sent, const Answer& answer) {
-  switch (answer.kind) {
-    case Answer::Kind::kFenced:
-      return finish(kFencedExitCode, answer.why);
-    case Answer::Kind::kConflict:
-      return lease_.conflict(now);
-    case Answer::Kind::kGone:
-      return failed(now, "it does not exist");
-    case Answer::Kind::kNone:
-      return failed(now, answer.why, answer.retry_after);
-    case Answer::Kind::kLease:
-      break;
-  }
-  if (grant_.is_too_late(answer.lease)) return finish(kFencedExitCode, grant_.lost(answer.lease));
-  const std::string not_yet = grant_.not_yet(answer.lease);
+void Guard::granted(SteadyTime now, SteadyTime sent, const LeaseView& lease) {
+  if (grant_.is_too_late(lease)) return finish(kFencedExitCode, grant_.lost(lease));
+  const std::string not_yet = grant_.not_yet(lease);
   if (!not_yet.empty()) return failed(now, not_yet);
-  if (request_.put && !grant_.is_named(answer.lease)) return failed(now, "it was created again");
-  grant_.names(answer.lease);
+  if (request_.put && !grant_.is_named(lease)) return failed(now, "it was created again");
+  grant_.names(lease);
   lease_.confirmed();
   if (!request_.put) return;
   phase_ = Phase::kRunning;
@@ -165,49 +161,40 @@ void Guard::answered_waiting(SteadyTime now, SteadyTime sent, const Answer& answ
   orders_.start_before = lease_.terminate_at();
 }
 
-void Guard::answered_running(SteadyTime now, SteadyTime sent, const Answer& answer) {
-  switch (answer.kind) {
-    case Answer::Kind::kNone:
-      return failed(now, answer.why, answer.retry_after);
-    case Answer::Kind::kConflict:
+void Guard::held(SteadyTime now, SteadyTime sent, const LeaseView& lease) {
+  std::string why = grant_.lost(lease);
+  if (!why.empty()) return fence(now + grace(lease_.duration()), std::move(why));
+  lease_.confirmed();
+  if (request_.put) acknowledged(sent);
+}
+
+void Guard::refused(SteadyTime now, SteadyTime sent, const LeaseRefusal& refusal) {
+  switch (refusal.kind) {
+    case LeaseRefusal::Kind::kNone:
+      return failed(now, refusal.why, refusal.retry_after);
+    case LeaseRefusal::Kind::kConflict:
       return lease_.conflict(now);
-    case Answer::Kind::kGone:
+    case LeaseRefusal::Kind::kGone:
+      if (phase_ == Phase::kWaiting) return failed(now, "it does not exist");
+      if (phase_ == Phase::kEnding) return last_answer(true);
       // If a job is deleted, its Lease goes before its pod, and before a preStop hook has ended.
       // Going on is as safe as fencing at once: an operator that finds no Lease waits a whole
       // duration before it grants the next one. So a missing Lease could always count as a renewal.
       // It counts only after a signal to end, because otherwise a child without a Lease could run
       // forever.
       if (told_to_end_) lease_.postpone(sent);
-      return failed(now, answer.why);
-    case Answer::Kind::kFenced:
-      return fence(now + grace(lease_.duration()), answer.why);
-    case Answer::Kind::kLease:
-      break;
+      return failed(now, refusal.why);
+    case LeaseRefusal::Kind::kFenced:
+      if (phase_ == Phase::kWaiting) return finish(kFencedExitCode, refusal.why);
+      if (phase_ == Phase::kEnding) return last_answer(true);
+      return fence(now + grace(lease_.duration()), refusal.why);
   }
-  std::string why = grant_.lost(answer.lease);
-  if (!why.empty()) return fence(now + grace(lease_.duration()), std::move(why));
-  lease_.confirmed();
-  if (request_.put) acknowledged(sent);
 }
 
 // If the Lease belongs to somebody else, the child's end is not written to it. Only the exit code
 // reports it.
-void Guard::answered_ending(SteadyTime now, const Answer& answer) {
-  switch (answer.kind) {
-    case Answer::Kind::kNone:
-      return failed(now, answer.why, answer.retry_after);
-    case Answer::Kind::kConflict:
-      return lease_.conflict(now);
-    case Answer::Kind::kGone:
-    case Answer::Kind::kFenced:
-      lost_ = true;
-      break;
-    case Answer::Kind::kLease:
-      lost_ = !grant_.lost(answer.lease).empty();
-      lease_.confirmed();
-      if (!lost_ && !request_.last) return;
-      break;
-  }
+void Guard::last_answer(bool lost) {
+  lost_ = lost;
   if (give_up_) finish(child_exit_code_);
 }
 
@@ -298,6 +285,15 @@ void Guard::plan(SteadyTime now) {
   }
   if (phase_ == Phase::kEnding) wake(*give_up_);
   plan_request(now);
+}
+
+void Guard::check() const {
+  const bool over = phase_ == Phase::kFencing || phase_ == Phase::kDone;
+  invariant(!over || !lease_.in_progress(), "whoever fences itself asks for nothing more");
+  invariant(phase_ != Phase::kRunning || lease_.renewed(), "a command runs once it has the Lease");
+  invariant(!orders_.start_before || phase_ == Phase::kRunning, "a command starts with the Lease");
+  invariant(!give_up_ || phase_ == Phase::kEnding || phase_ == Phase::kDone,
+            "the last renewal comes after the command's end");
 }
 
 void Guard::plan_request(SteadyTime now) {

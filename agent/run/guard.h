@@ -4,7 +4,7 @@
 //   Guard guard(settings, random);
 //   Orders orders = guard.begin(now);            // what to do now, in the order of its members
 //   ... at orders.wake_at:            orders = guard.woke(now);
-//   ... the API server has answered:  orders = guard.answered(now, answer);
+//   ... the API server has answered:  orders = guard.answered(now, reading);
 //
 // The rules, with those of agent/base/lease_keeper.h. D is the Lease's duration.
 // - At 2/3 D the agent asks the child to end. Shortly before 5/6 D it kills everything.
@@ -85,7 +85,7 @@ class Guard {
   // Only checks the deadlines. Call it before other work.
   Orders deadlines(SteadyTime now);
   // The answer to the request in progress. Ignored if no request is in progress.
-  Orders answered(SteadyTime now, const Answer& answer);
+  Orders answered(SteadyTime now, const LeaseReading& reading);
   Orders progressed(SteadyTime now, std::string message);
   // Numbers rise. The renewal that carries it comes soon.
   Orders checkpointed(SteadyTime now, std::int64_t number, std::string text);
@@ -113,10 +113,13 @@ class Guard {
   void check_deadlines(SteadyTime now);
   void plan(SteadyTime now);
   void plan_request(SteadyTime now);
+  // Throws if what must agree does not (core/invariant.h).
+  void check() const;
 
-  void answered_waiting(SteadyTime now, SteadyTime sent, const Answer& answer);
-  void answered_running(SteadyTime now, SteadyTime sent, const Answer& answer);
-  void answered_ending(SteadyTime now, const Answer& answer);
+  void granted(SteadyTime now, SteadyTime sent, const LeaseView& lease);
+  void held(SteadyTime now, SteadyTime sent, const LeaseView& lease);
+  void refused(SteadyTime now, SteadyTime sent, const LeaseRefusal& refusal);
+  void last_answer(bool lost);
   void acknowledged(SteadyTime sent);
   void failed(SteadyTime now, const std::string& why, std::optional<Duration> asked = std::nullopt);
   void fence(SteadyTime kill_at, std::string why);

@@ -32,7 +32,8 @@ Worker::Worker(Settings settings, std::vector<std::string> command)
       command_(std::move(command)),
       look_period_(look_period(settings_.guard.duration)),
       loop_(kMostWaitingLines),
-      api_(loop_.io(), {settings_.host, settings_.port, settings_.credentials}),
+      calls_(loop_.io(), {settings_.host, settings_.port, settings_.credentials},
+             [this] { obey(guard_.deadlines(steady_now())); }),
       random_(std::random_device()()),
       guard_(settings_.guard, random_),
       lease_(settings_.lease_namespace, settings_.lease_name),
@@ -101,10 +102,7 @@ void Worker::obey(const Orders& orders) {
     child_.signal(SIGTERM);
     child_.signal(SIGCONT);  // a stopped process would not handle the signal
   }
-  if (orders.abort_request) {
-    ++request_;
-    api_.abort();
-  }
+  if (orders.abort_request) calls_.abort();
   if (orders.start_before) start_child(*orders.start_before);
   if (orders.get || orders.put) send(orders);
   if (orders.kept) command_files_.kept(*orders.kept);
@@ -133,32 +131,19 @@ void Worker::start_child(SteadyTime before) {
 }
 
 void Worker::send(const Orders& orders) {
-  const bool put = orders.put.has_value();
-  std::string body = put ? lease_.renewed(*orders.put, std::chrono::system_clock::now()) : "";
-  const std::uint64_t number = ++request_;
-  api_.send(put ? "PUT" : "GET", lease_.path(), std::move(body),
-            [this, number, put](ApiReply reply) {
-              if (loop_.exit_code() || number != request_) return;
-              // Check the deadlines even before reading the answer: they may give the request up.
-              obey(guard_.deadlines(steady_now()));
-              if (number != request_) return;
-              Answer answer;
-              answer.why = std::move(reply.why);
-              if (reply.status != 0) {
-                answer = put ? lease_.read_renewal(reply.status, reply.body)
-                             : lease_.read(reply.status, reply.body);
-              }
-              if (answer.kind == Answer::Kind::kNone) answer.retry_after = reply.retry_after;
-              // This answer does not belong to the request, and the next one on this connection may
-              // not either.
-              if (reply.status == 200 && answer.kind == Answer::Kind::kNone) api_.abort();
-              obey(guard_.answered(steady_now(), answer));
-            });
+  std::optional<std::string> body;
+  if (orders.put) body = lease_.renewed(*orders.put, std::chrono::system_clock::now());
+  calls_.send(
+      lease_.path(), std::move(body),
+      [this, put = orders.put.has_value()](int status, std::string_view text) {
+        return put ? lease_.read_renewal(status, text) : lease_.read(status, text);
+      },
+      [this](const LeaseReading& reading) { obey(guard_.answered(steady_now(), reading)); });
 }
 
 void Worker::end(const Orders& orders) {
   loop_.end(orders.exit_code);
-  api_.abort();
+  calls_.abort();
   if (orders.fenced.empty()) return;
   leave_last_words(settings_.termination_log, kFencedMark + orders.fenced, orders.last_words);
 }

@@ -17,8 +17,8 @@
 #include "agent/run/child.h"
 #include "agent/run/guard.h"
 #include "agent/run/settings.h"
-#include "agent/wire/api_client.h"
 #include "agent/wire/lease.h"
+#include "agent/wire/lease_calls.h"
 #include "core/random.h"
 
 namespace holdfast::agent {
@@ -51,18 +51,17 @@ class Worker {
   const Duration look_period_;
 
   AgentLoop loop_;
-  ApiClient api_;
+  LeaseCalls calls_;
   SeededRandom random_;
   Guard guard_;
   LeaseRecord lease_;
   Child child_;
   FileThread files_;
   CommandFiles command_files_;
-  bool started_ = false;       // the child
-  bool ended_ = false;         // the child
-  bool none_left_ = false;     // no descendant is left
-  bool last_look_ = false;     // the progress file was read after the child's end
-  std::uint64_t request_ = 0;  // the number of the last request
+  bool started_ = false;    // the child
+  bool ended_ = false;      // the child
+  bool none_left_ = false;  // no descendant is left
+  bool last_look_ = false;  // the progress file was read after the child's end
   SteadyTime wake_at_{};
   SteadyTime look_at_{};
   bool tend_again_ = false;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/base/lease_times.h"
+#include "core/invariant.h"
 
 namespace holdfast::agent {
 namespace {
@@ -84,24 +85,19 @@ void Attempts::looked(SteadyTime now, const AttemptId& id, const JobReading& rea
   One& one = *found;
   one.message.got = one.message.sent;
   if (reading.kind == JobReading::Kind::kNone) {
-    return look_again(now, one, reading.why, reading.retry_after, orders);
+    one.give_slot_back();
+    return put_off(now, one, reading.why, reading.retry_after, orders);
   }
   if (reading.kind == JobReading::Kind::kOther) {
     orders.say.push_back("hands back " + name_of(one.id, one.job_name) + ": " + reading.why);
-    give_slot_back(one);
+    one.give_slot_back();
     return is_over(one, AnswerKind::kReturned);
   }
   // The renewal that it needs is late. Afterwards the job is looked at again.
-  if (now >= begin_before) return give_slot_back(one);
+  if (now >= begin_before) return one.give_slot_back();
   one.state = State::kRuns;
   one.reports.begins(now, reading.progress_deadline);
   orders.starts.push_back({one.slot, one.id, begin_before});
-}
-
-void Attempts::look_again(SteadyTime now, One& one, const std::string& why,
-                          std::optional<Duration> asked, SlotOrders& orders) {
-  give_slot_back(one);
-  put_off(now, one, why, asked, orders);
 }
 
 void Attempts::put_off(SteadyTime now, One& one, const std::string& why,
@@ -115,11 +111,6 @@ void Attempts::put_off(SteadyTime now, One& one, const std::string& why,
   if (why == one.look.last_failure) return;
   one.look.last_failure = why;
   orders.say.push_back("cannot read " + name_of(one.id, one.job_name) + ": " + why);
-}
-
-void Attempts::give_slot_back(One& one) {
-  one.state = State::kWaits;
-  one.slot = -1;
 }
 
 void Attempts::plan(SteadyTime now, std::optional<SteadyTime> begin_before, SlotOrders& orders) {
@@ -136,7 +127,7 @@ void Attempts::plan(SteadyTime now, std::optional<SteadyTime> begin_before, Slot
         orders.looks.push_back({one.slot, one.id, one.job_name});
       }
     }
-    if (lacks_message(one)) read_message(now, one, orders);
+    if (one.lacks_message()) read_message(now, one, orders);
     if (one.state == State::kLooks) wake(one.look.sent + request_limit(settings_.duration));
     if (one.state == State::kRuns && one.asked) wake(kill_at(one));
     if (one.state == State::kDies) {
@@ -156,11 +147,6 @@ std::optional<int> Attempts::free_slot() const {
 }
 
 // -- messages ----------------------------------------------------------------------------------
-
-bool Attempts::lacks_message(const One& one) const {
-  return one.state == State::kRuns && !one.gone && !one.asked &&
-         one.message.asked > one.message.got;
-}
 
 void Attempts::read_message(SteadyTime now, One& one, SlotOrders& orders) {
   if (!one.message.reads && now >= one.look.not_before) {
@@ -200,34 +186,37 @@ void Attempts::stop(SteadyTime now, One& one, SlotOrders& orders) {
 void Attempts::hand_back(One& one, SlotOrders& orders) {
   if (one.state != State::kWaits && one.state != State::kLooks) return;
   if (one.state == State::kLooks) orders.abort_looks.push_back(one.id);
-  give_slot_back(one);
+  one.give_slot_back();
   is_over(one, AnswerKind::kReturned);
 }
 
-Attempts::One* Attempts::in_slot(int slot) {
-  const auto found = std::find_if(all_.begin(), all_.end(),
-                                  [&](const One& one) { return one.slot == slot && one.alive(); });
-  return found == all_.end() ? nullptr : &*found;
-}
-
-void Attempts::ended(SteadyTime now, int slot, int exit_code, std::string result,
-                     SlotOrders& orders) {
-  One* const one = in_slot(slot);
-  if (!one || one->state != State::kRuns) return;
-  one->exit_code = exit_code;
-  one->result = std::move(result);
-  die(now, *one, one->asked ? AnswerKind::kStopped : AnswerKind::kEnded, orders);
+void Attempts::happened(SteadyTime now, int slot, SlotEvent event, SlotOrders& orders) {
+  const auto one = std::find_if(all_.begin(), all_.end(),
+                                [&](const One& it) { return it.slot == slot && it.alive(); });
+  if (one == all_.end()) return;
+  const bool runs = one->state == State::kRuns;
+  if (auto* const progress = std::get_if<Progressed>(&event)) {
+    one->reports.progressed(now, std::move(progress->message));
+  } else if (auto* const checkpoint = std::get_if<Checkpointed>(&event)) {
+    one->reports.checkpointed(checkpoint->number, std::move(checkpoint->text));
+  } else if (auto* const end = std::get_if<Ended>(&event); end && runs) {
+    one->exit_code = end->exit_code;
+    one->result = std::move(end->result);
+    die(now, *one, one->asked ? AnswerKind::kStopped : AnswerKind::kEnded, orders);
+  } else if (std::holds_alternative<Missed>(event) && runs) {
+    missed(now, *one, orders);
+  } else if (std::holds_alternative<AllDead>(event) && !runs) {
+    all_dead(*one);
+  }
 }
 
 // A report may have said that it runs.
-void Attempts::missed(SteadyTime now, int slot, SlotOrders& orders) {
-  One* const one = in_slot(slot);
-  if (!one || one->state != State::kRuns) return;
-  if (one->asked) return die(now, *one, AnswerKind::kStopped, orders);
-  one->message.reads = false;
-  one->look.not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
-  give_slot_back(*one);
-  if (draining_) is_over(*one, AnswerKind::kReturned);
+void Attempts::missed(SteadyTime now, One& one, SlotOrders& orders) {
+  if (one.asked) return die(now, one, AnswerKind::kStopped, orders);
+  one.message.reads = false;
+  one.look.not_before = now + about(random_, retry_pause(settings_.duration), kRetryJitter);
+  one.give_slot_back();
+  if (draining_) is_over(one, AnswerKind::kReturned);
 }
 
 void Attempts::die(SteadyTime now, One& one, AnswerKind kind, SlotOrders& orders) {
@@ -237,13 +226,11 @@ void Attempts::die(SteadyTime now, One& one, AnswerKind kind, SlotOrders& orders
   orders.kill.push_back(one.slot);
 }
 
-void Attempts::all_dead(int slot) {
-  One* const one = in_slot(slot);
-  if (!one || one->state != State::kDies) return;
-  one->slot = -1;
-  one->state = State::kOver;
-  if (one->gone) return forget_gone();
-  is_over(*one, one->kind);
+void Attempts::all_dead(One& one) {
+  one.slot = -1;
+  one.state = State::kOver;
+  if (one.gone) return forget_gone();
+  is_over(one, one.kind);
 }
 
 void Attempts::is_over(One& one, AnswerKind kind) {
@@ -257,9 +244,10 @@ void Attempts::check_deadlines(SteadyTime now, SlotOrders& orders) {
   for (One& one : all_) {
     if (one.state == State::kLooks && now - one.look.sent >= request_limit(settings_.duration)) {
       orders.abort_looks.push_back(one.id);
-      look_again(now, one, "the API server does not answer", std::nullopt, orders);
+      one.give_slot_back();
+      put_off(now, one, "the API server does not answer", std::nullopt, orders);
     }
-    if (lacks_message(one) && one.message.reads &&
+    if (one.lacks_message() && one.message.reads &&
         now - one.look.sent >= request_limit(settings_.duration)) {
       orders.abort_looks.push_back(one.id);
       one.message.reads = false;
@@ -288,26 +276,28 @@ bool Attempts::stuck() const {
   return std::any_of(all_.begin(), all_.end(), [](const One& one) { return one.stuck; });
 }
 
-bool Attempts::all_stuck() const {
-  return std::all_of(all_.begin(), all_.end(), [](const One& one) { return one.stuck; });
+bool Attempts::only_stuck() const {
+  return stuck() && std::all_of(all_.begin(), all_.end(), [](const One& one) { return one.stuck; });
+}
+
+void Attempts::check() const {
+  std::vector<int> in_slot(static_cast<std::size_t>(settings_.slots));
+  for (const One& one : all_) {
+    invariant(one.has_slot() == (one.slot >= 0), "an attempt has a slot from its look to its end");
+    invariant(one.slot < settings_.slots, "an attempt has a slot that exists");
+    if (!one.has_slot()) continue;
+    invariant(++in_slot[static_cast<std::size_t>(one.slot)] == 1, "a slot has one attempt");
+  }
 }
 
 // -- reports -----------------------------------------------------------------------------------
 
-void Attempts::progressed(SteadyTime now, int slot, std::string message) {
-  if (One* const one = in_slot(slot)) one->reports.progressed(now, std::move(message));
-}
-
-void Attempts::checkpointed(int slot, std::int64_t number, std::string text) {
-  if (One* const one = in_slot(slot)) one->reports.checkpointed(number, std::move(text));
-}
-
-std::vector<holdfast::Answer> Attempts::answers(SteadyTime now) {
-  std::vector<holdfast::Answer> answers;
+std::vector<Answer> Attempts::answers(SteadyTime now) {
+  std::vector<Answer> answers;
   for (One& one : all_) {
     if (one.gone || one.state == State::kWaits || one.state == State::kLooks) continue;
     one.reports.sent();
-    holdfast::Answer& answer = answers.emplace_back();
+    Answer& answer = answers.emplace_back();
     answer.id = one.id;
     answer.mark = one.reports.mark();
     answer.message = one.reports.message();
@@ -326,7 +316,7 @@ std::vector<holdfast::Answer> Attempts::answers(SteadyTime now) {
 
 // What a long report left out is not there, and so is not told.
 void Attempts::told(const WorkerReport& report, SlotOrders& orders) {
-  for (const holdfast::Answer& answer : report.answers) {
+  for (const Answer& answer : report.answers) {
     const auto found =
         std::find_if(all_.begin(), all_.end(), [&](const One& one) { return one.id == answer.id; });
     if (found == all_.end()) continue;

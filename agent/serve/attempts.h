@@ -21,6 +21,7 @@
 
 #include "agent/base/command_reports.h"
 #include "agent/base/kill_rounds.h"
+#include "agent/serve/slot_event.h"
 #include "agent/serve/slot_orders.h"
 #include "agent/wire/readings.h"
 #include "core/random.h"
@@ -46,12 +47,8 @@ class Attempts {
   // The job was read for its message, and the command has that. kNone: it has not.
   void message_read(SteadyTime now, const AttemptId& id, const JobReading& reading,
                     SlotOrders& orders);
-  // The command was ordered to start, and did not begin. After a pause the job is looked at again.
-  void missed(SteadyTime now, int slot, SlotOrders& orders);
-  void progressed(SteadyTime now, int slot, std::string message);
-  void checkpointed(int slot, std::int64_t number, std::string text);
-  void ended(SteadyTime now, int slot, int exit_code, std::string result, SlotOrders& orders);
-  void all_dead(int slot);
+  // A command that did not begin has its job looked at again, after a pause.
+  void happened(SteadyTime now, int slot, SlotEvent event, SlotOrders& orders);
 
   // Nothing begins from now on. Hands back all attempts that have not begun.
   void drain(SlotOrders& orders);
@@ -64,7 +61,7 @@ class Attempts {
   void plan(SteadyTime now, std::optional<SteadyTime> begin_before, SlotOrders& orders);
 
   // For a renewal that is sent now.
-  std::vector<holdfast::Answer> answers(SteadyTime now);
+  std::vector<Answer> answers(SteadyTime now);
   // The API server has this report.
   void told(const WorkerReport& report, SlotOrders& orders);
   // Grows with each piece of news that a renewal should carry at once.
@@ -78,7 +75,9 @@ class Attempts {
   int count() const { return static_cast<int>(all_.size()); }
   // Processes do not die. `only`: there is nothing else.
   bool stuck() const;
-  bool only_stuck() const { return stuck() && all_stuck(); }
+  bool only_stuck() const;
+  // Throws if the attempts disagree (core/invariant.h).
+  void check() const;
 
  private:
   enum class State { kWaits, kLooks, kRuns, kDies, kOver };
@@ -114,26 +113,30 @@ class Attempts {
     CommandReports reports;
 
     bool alive() const { return state == State::kRuns || state == State::kDies; }
+    bool has_slot() const { return alive() || state == State::kLooks; }
+    bool lacks_message() const {
+      return state == State::kRuns && !gone && !asked && message.asked > message.got;
+    }
+    void give_slot_back() {
+      state = State::kWaits;
+      slot = -1;
+    }
   };
 
-  One* in_slot(int slot);
   std::optional<int> free_slot() const;
-  void give_slot_back(One& one);
   void read_message(SteadyTime now, One& one, SlotOrders& orders);
-  bool lacks_message(const One& one) const;
   void hand_back(One& one, SlotOrders& orders);
   void stop(SteadyTime now, One& one, SlotOrders& orders);
   SteadyTime kill_at(const One& one) const {
     return std::min(*one.asked + settings_.stop_grace, kill_by_);
   }
   void die(SteadyTime now, One& one, AnswerKind kind, SlotOrders& orders);
+  void all_dead(One& one);
+  void missed(SteadyTime now, One& one, SlotOrders& orders);
   void is_over(One& one, AnswerKind kind);
-  void look_again(SteadyTime now, One& one, const std::string& why, std::optional<Duration> asked,
-                  SlotOrders& orders);
   void put_off(SteadyTime now, One& one, const std::string& why, std::optional<Duration> asked,
                SlotOrders& orders);
   void forget_gone();
-  bool all_stuck() const;
 
   // Constant after construction.
   const Settings settings_;

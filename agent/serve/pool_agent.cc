@@ -49,7 +49,8 @@ PoolAgent::PoolAgent(ServeSettings settings, std::vector<std::string> command, b
       slots_(slot_settings(settings_), random_),
       work_(settings_.lease_namespace, settings_.work_lease),
       worker_(settings_.lease_namespace, settings_.worker_lease),
-      api_(loop_.io(), {settings_.host, settings_.port, settings_.credentials}),
+      calls_(loop_.io(), {settings_.host, settings_.port, settings_.credentials},
+             [this] { obey(slots_.deadlines(steady_now())); }),
       looks_(loop_.io(), {settings_.host, settings_.port, settings_.credentials}, settings_.slots),
       watch_(loop_.io(), {settings_.host, settings_.port, settings_.credentials}, work_, random_,
              [this](const WorkReading& reading) {
@@ -149,24 +150,8 @@ void PoolAgent::tick() {
   loop_.wake_at(std::min(due, wake_at_));
 }
 
-void PoolAgent::progressed(int slot, std::string message) {
-  tell([&](SteadyTime now) { return slots_.progressed(now, slot, std::move(message)); });
-}
-
-void PoolAgent::checkpointed(int slot, std::int64_t number, std::string text) {
-  tell([&](SteadyTime now) { return slots_.checkpointed(now, slot, number, std::move(text)); });
-}
-
-void PoolAgent::missed(int slot) {
-  tell([&](SteadyTime now) { return slots_.missed(now, slot); });
-}
-
-void PoolAgent::ended(int slot, int exit_code, std::string result) {
-  tell([&](SteadyTime now) { return slots_.ended(now, slot, exit_code, std::move(result)); });
-}
-
-void PoolAgent::all_dead(int slot) {
-  tell([&](SteadyTime now) { return slots_.all_dead(now, slot); });
+void PoolAgent::happened(int slot, SlotEvent event) {
+  tell([&](SteadyTime now) { return slots_.happened(now, slot, std::move(event)); });
 }
 
 void PoolAgent::says(std::string line) { loop_.say_later(std::move(line)); }
@@ -191,10 +176,7 @@ void PoolAgent::obey(const SlotOrders& orders) {
 }
 
 void PoolAgent::stop(const SlotOrders& orders) {
-  if (orders.abort_request) {
-    ++request_;
-    api_.abort();
-  }
+  if (orders.abort_request) calls_.abort();
   for (const AttemptId& id : orders.abort_looks) {
     for (PendingLook& look : slot_looks_) {
       if (!(look.id == id)) continue;
@@ -218,48 +200,32 @@ void PoolAgent::send(const SlotOrders& orders) {
 }
 
 void PoolAgent::get_work() {
-  api_.send("GET", work_.path(), "", [this, number = ++request_](const ApiReply& reply) {
-    // Check the deadlines even before reading the answer: they may give the request up.
-    obey(slots_.deadlines(steady_now()));
-    if (loop_.exit_code() || number != request_) return;
-    WorkLease::Read read;
-    read.reading.why = reply.why;
-    if (reply.status != 0) read = work_.read(reply.status, reply.body);
-    if (read.reading.kind == WorkReading::Kind::kNone) {
-      read.reading.retry_after = reply.retry_after;
-      // This answer does not belong to the request, and the next one may not either.
-      if (reply.status == 200) api_.abort();
-    }
-    tell([&](SteadyTime now) { return slots_.work_answered(now, read.reading); });
-    if (!loop_.exit_code()) watch_.seen(steady_now(), read);
-  });
+  calls_.send(
+      work_.path(), std::nullopt,
+      [this](int status, std::string_view text) { return work_.read(status, text); },
+      [this](const WorkReading& reading) {
+        tell([&](SteadyTime now) { return slots_.work_answered(now, reading); });
+        if (!loop_.exit_code()) watch_.seen(steady_now(), reading);
+      });
 }
 
 // Reads it; with a report: writes it.
 void PoolAgent::write_worker(const std::optional<WorkerReport>& report) {
-  const bool put = report.has_value();
-  std::string body = put ? worker_.renewed(*report, std::chrono::system_clock::now()) : "";
-  api_.send(put ? "PUT" : "GET", worker_.path(), std::move(body),
-            [this, number = ++request_, put](const ApiReply& reply) {
-              obey(slots_.deadlines(steady_now()));
-              if (loop_.exit_code() || number != request_) return;
-              WorkerReading reading;
-              reading.why = reply.why;
-              if (reply.status != 0) {
-                reading = put ? worker_.read_renewal(reply.status, reply.body)
-                              : worker_.read(reply.status, reply.body);
-              }
-              if (reading.kind == WorkerReading::Kind::kNone) {
-                reading.retry_after = reply.retry_after;
-                if (reply.status == 200) api_.abort();
-              }
-              tell([&](SteadyTime now) { return slots_.worker_answered(now, reading); });
-            });
+  std::optional<std::string> body;
+  if (report) body = worker_.renewed(*report, std::chrono::system_clock::now());
+  calls_.send(
+      worker_.path(), std::move(body),
+      [this, put = report.has_value()](int status, std::string_view text) {
+        return put ? worker_.read_renewal(status, text) : worker_.read(status, text);
+      },
+      [this](const WorkerReading& reading) {
+        tell([&](SteadyTime now) { return slots_.worker_answered(now, reading); });
+      });
 }
 
 void PoolAgent::end(const SlotOrders& orders) {
   loop_.end(orders.exit_code);
-  api_.abort();
+  calls_.abort();
   watch_.stop();
   if (!orders.fenced.empty()) {
     leave_last_words(settings_.termination_log, kFencedMark + orders.fenced, orders.last_words);

@@ -21,6 +21,7 @@
 #include "agent/serve/slots.h"
 #include "agent/wire/api_client.h"
 #include "agent/wire/job_looks.h"
+#include "agent/wire/lease_calls.h"
 #include "agent/wire/pool_leases.h"
 #include "agent/wire/work_watch.h"
 #include "core/random.h"
@@ -43,11 +44,7 @@ class PoolAgent : private SlotRunner::Listener {
     std::uint64_t number = 0;  // of the look; answers to others are late
   };
 
-  void progressed(int slot, std::string message) override;
-  void checkpointed(int slot, std::int64_t number, std::string text) override;
-  void missed(int slot) override;
-  void ended(int slot, int exit_code, std::string result) override;
-  void all_dead(int slot) override;
+  void happened(int slot, SlotEvent event) override;
   void says(std::string line) override;
 
   void time_has_come();
@@ -81,7 +78,7 @@ class PoolAgent : private SlotRunner::Listener {
   Slots slots_;
   const WorkLease work_;
   WorkerLease worker_;
-  ApiClient api_;
+  LeaseCalls calls_;
   JobLooks looks_;
   WorkWatch watch_;
   Output out_;
@@ -90,7 +87,6 @@ class PoolAgent : private SlotRunner::Listener {
   std::vector<std::unique_ptr<SlotRunner>> runners_;
   std::vector<PendingLook> slot_looks_;
   std::uint64_t look_numbers_ = 0;
-  std::uint64_t request_ = 0;  // the number of the last request about a Lease
   SteadyTime wake_at_{};
 };
 

@@ -228,8 +228,8 @@ void SlotRunner::advance(SteadyTime now) {
   const std::uint64_t start = starts_;
   if (run_.missed && run_.gone) {
     run_.running = false;
-    listener_.missed(slot_);
-    if (start == starts_) listener_.all_dead(slot_);
+    listener_.happened(slot_, Missed{});
+    if (start == starts_) listener_.happened(slot_, AllDead{});
     return;
   }
   if (!run_.told_end && run_.exit_code &&
@@ -240,11 +240,11 @@ void SlotRunner::advance(SteadyTime now) {
                      ", attempt " + std::to_string(id_.attempt) + " is not read");
     }
     // Its answer is the order to kill what is left.
-    listener_.ended(slot_, *run_.exit_code, std::move(run_.result));
+    listener_.happened(slot_, Ended{*run_.exit_code, std::move(run_.result)});
   }
   if (start != starts_ || !run_.running || !run_.gone || !(run_.told_end || run_.killed)) return;
   run_.running = false;
-  listener_.all_dead(slot_);
+  listener_.happened(slot_, AllDead{});
 }
 
 // -- its files ---------------------------------------------------------------------------------
@@ -279,8 +279,12 @@ void SlotRunner::look(SteadyTime now) {
 void SlotRunner::looked(CommandFiles::Found found, std::string result, bool last) {
   run_.looks = false;
   const std::int64_t number = command_files_.found(found);
-  if (number > 0) listener_.checkpointed(slot_, number, std::move(found.checkpoint->text));
-  if (found.progress && run_.running) listener_.progressed(slot_, *std::move(found.progress));
+  if (number > 0) {
+    listener_.happened(slot_, Checkpointed{number, std::move(found.checkpoint->text)});
+  }
+  if (found.progress && run_.running) {
+    listener_.happened(slot_, Progressed{*std::move(found.progress)});
+  }
   if (!last || !run_.running) return;
   run_.last_look = true;
   run_.result = std::move(result);

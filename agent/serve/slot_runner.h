@@ -23,6 +23,7 @@
 #include "agent/base/file_thread.h"
 #include "agent/serve/output.h"
 #include "agent/serve/shepherd.h"
+#include "agent/serve/slot_event.h"
 #include "agent/wire/job_record.h"
 #include "core/time.h"
 
@@ -41,12 +42,7 @@ class SlotRunner {
   class Listener {
    public:
     virtual ~Listener() = default;
-    virtual void progressed(int slot, std::string message) = 0;
-    virtual void checkpointed(int slot, std::int64_t number, std::string text) = 0;
-    // The command never began, and never will.
-    virtual void missed(int slot) = 0;
-    virtual void ended(int slot, int exit_code, std::string result) = 0;
-    virtual void all_dead(int slot) = 0;
+    virtual void happened(int slot, SlotEvent event) = 0;
     virtual void says(std::string line) = 0;
   };
 
@@ -59,7 +55,7 @@ class SlotRunner {
   // Replaces the message of the attempt that runs.
   void write_message(const std::string& message, Then then);
 
-  // If the command cannot be started now, tick() calls missed().
+  // If the command cannot be started now, tick() says that it was missed.
   void start(SteadyTime before);
   void terminate();
   // Waits for no file any more.
@@ -79,9 +75,9 @@ class SlotRunner {
   void no_orphans();
 
  private:
-  // The command, from start() to all_dead().
+  // The command, from start() to AllDead.
   struct Run {
-    bool running = false;  // until all_dead()
+    bool running = false;  // until AllDead
     bool missed = false;
     bool killed = false;
     bool gone = false;     // no process is left

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/agent_protocol.h"
+#include "core/invariant.h"
 
 namespace holdfast::agent {
 namespace {
@@ -31,6 +32,7 @@ SlotOrders Slots::step(SteadyTime now, Event event) {
     attempts_.check_deadlines(now, orders_);
   }
   plan(now);
+  check();
   return std::move(orders_);
 }
 
@@ -48,10 +50,13 @@ SlotOrders Slots::deadlines(SteadyTime now) {
 SlotOrders Slots::watched(SteadyTime now, const WorkReading& reading) {
   return step(now, [&] {
     if (over()) return;
-    if (reading.kind == WorkReading::Kind::kGone) work_is_gone(now, reading.why);
-    if (reading.kind != WorkReading::Kind::kRead) return;
-    if (work_.is_news(reading)) work_.heard(now);
-    read_work(now, reading, std::nullopt);
+    if (const auto* const refusal = std::get_if<LeaseRefusal>(&reading)) {
+      if (refusal->kind == LeaseRefusal::Kind::kGone) work_is_gone(now, refusal->why);
+      return;
+    }
+    const WorkView& view = std::get<WorkView>(reading);
+    if (work_.is_news(view)) work_.heard(now);
+    read_work(now, view, std::nullopt);
   });
 }
 
@@ -59,12 +64,12 @@ SlotOrders Slots::work_answered(SteadyTime now, const WorkReading& reading) {
   return step(now, [&] {
     if (!lease_.in_progress() || request_.wants != Wants::kWork) return;
     const SteadyTime sent = lease_.answered();
-    if (reading.kind == WorkReading::Kind::kNone) {
-      return failed(now, reading.why, reading.retry_after);
+    if (const auto* const refusal = std::get_if<LeaseRefusal>(&reading)) {
+      if (refusal->kind == LeaseRefusal::Kind::kGone) return work_is_gone(now, refusal->why);
+      return failed(now, refusal->why, refusal->retry_after);
     }
-    if (reading.kind == WorkReading::Kind::kGone) return work_is_gone(now, reading.why);
     work_.heard(sent);
-    read_work(now, reading, sent);
+    read_work(now, std::get<WorkView>(reading), sent);
   });
 }
 
@@ -72,23 +77,15 @@ SlotOrders Slots::worker_answered(SteadyTime now, const WorkerReading& reading) 
   return step(now, [&] {
     if (!lease_.in_progress() || request_.wants == Wants::kWork) return;
     const SteadyTime sent = lease_.answered();
-    switch (reading.kind) {
-      case WorkerReading::Kind::kNone:
-        return failed(now, reading.why, reading.retry_after);
-      case WorkerReading::Kind::kConflict:
-        return lease_.conflict(now);
-      case WorkerReading::Kind::kGone:
-        return worker_is_gone(now, reading.why);
-      case WorkerReading::Kind::kFenced:
-        return fence(now, now + grace(settings_.duration), reading.why);
-      case WorkerReading::Kind::kLease:
-        break;
+    if (const auto* const refusal = std::get_if<LeaseRefusal>(&reading)) {
+      return worker_refused(now, *refusal);
     }
-    std::string why = lost(reading);
+    const WorkerView& view = std::get<WorkerView>(reading);
+    std::string why = lost(view);
     if (!why.empty()) return fence(now, now + grace(settings_.duration), std::move(why));
-    worker_uid_ = reading.uid;
+    worker_uid_ = view.uid;
     lease_.confirmed();
-    attempts_.told(*reading.report, orders_);
+    attempts_.told(*view.report, orders_);
     if (request_.wants == Wants::kRenewal) acknowledged(sent);
   });
 }
@@ -100,28 +97,12 @@ SlotOrders Slots::looked(SteadyTime now, const AttemptId& id, const JobReading& 
   });
 }
 
-SlotOrders Slots::missed(SteadyTime now, int slot) {
-  return step(now, [&] { attempts_.missed(now, slot, orders_); });
-}
-
 SlotOrders Slots::message_read(SteadyTime now, const AttemptId& id, const JobReading& reading) {
   return step(now, [&] { attempts_.message_read(now, id, reading, orders_); });
 }
 
-SlotOrders Slots::progressed(SteadyTime now, int slot, std::string message) {
-  return step(now, [&] { attempts_.progressed(now, slot, std::move(message)); });
-}
-
-SlotOrders Slots::checkpointed(SteadyTime now, int slot, std::int64_t number, std::string text) {
-  return step(now, [&] { attempts_.checkpointed(slot, number, std::move(text)); });
-}
-
-SlotOrders Slots::ended(SteadyTime now, int slot, int exit_code, std::string result) {
-  return step(now, [&] { attempts_.ended(now, slot, exit_code, std::move(result), orders_); });
-}
-
-SlotOrders Slots::all_dead(SteadyTime now, int slot) {
-  return step(now, [&] { attempts_.all_dead(slot); });
+SlotOrders Slots::happened(SteadyTime now, int slot, SlotEvent event) {
+  return step(now, [&] { attempts_.happened(now, slot, std::move(event), orders_); });
 }
 
 SlotOrders Slots::told_to_end(SteadyTime now) {
@@ -170,19 +151,20 @@ void Slots::check_grace(SteadyTime now) {
 
 // -- answers -----------------------------------------------------------------------------------
 
-void Slots::read_work(SteadyTime now, const WorkReading& reading, std::optional<SteadyTime> asked) {
-  if (reading.uid != work_.uid()) {
+void Slots::read_work(SteadyTime now, const WorkView& view, std::optional<SteadyTime> asked) {
+  if (view.uid != work_.uid()) {
     if (named_) return work_is_gone(now, "the work Lease was deleted and created again");
-    work_.begins(reading.uid);
+    work_.begins(view.uid);
     attempts_.apply(now, Work{}, orders_);
   }
-  if (!reading.work) {
-    if (work_.not_understood(reading.why)) {
-      orders_.say.push_back("the work Lease is not understood: " + reading.why);
+  if (!view.work) {
+    const std::string& why = view.work.error().message;
+    if (work_.not_understood(why)) {
+      orders_.say.push_back("the work Lease is not understood: " + why);
     }
     return;
   }
-  const Work& work = *reading.work;
+  const Work& work = *view.work;
   work_.understood();
   if (named_ && work_.is_set_back(work, asked)) {
     return work_is_gone(now, "the work Lease was set back");
@@ -203,9 +185,14 @@ void Slots::work_is_gone(SteadyTime now, const std::string& why) {
   failed(now, "there is no work Lease");
 }
 
-void Slots::worker_is_gone(SteadyTime now, const std::string& why) {
-  if (named_) return fence(now, now + grace(settings_.duration), why);
-  failed(now, "there is no worker Lease");
+void Slots::worker_refused(SteadyTime now, const LeaseRefusal& refusal) {
+  const bool is_gone = refusal.kind == LeaseRefusal::Kind::kGone;
+  if (refusal.kind == LeaseRefusal::Kind::kConflict) return lease_.conflict(now);
+  if (refusal.kind == LeaseRefusal::Kind::kFenced || (is_gone && named_)) {
+    return fence(now, now + grace(settings_.duration), refusal.why);
+  }
+  if (is_gone) return failed(now, "there is no worker Lease");
+  failed(now, refusal.why, refusal.retry_after);
 }
 
 void Slots::acknowledged(SteadyTime sent) {
@@ -215,13 +202,13 @@ void Slots::acknowledged(SteadyTime sent) {
   told_draining_ = told_draining_ || request_.draining;
 }
 
-std::string Slots::lost(const WorkerReading& reading) const {
-  if (named_ && reading.uid != worker_uid_) return "the Lease was deleted and created again";
-  if (reading.holder.empty()) return "the Lease was taken from this worker";
-  if (reading.holder != settings_.holder) return "the Lease's holder is " + reading.holder;
+std::string Slots::lost(const WorkerView& view) const {
+  if (named_ && view.uid != worker_uid_) return "the Lease was deleted and created again";
+  if (view.holder.empty()) return "the Lease was taken from this worker";
+  if (view.holder != settings_.holder) return "the Lease's holder is " + view.holder;
   // It may be the mark of a process that began attempts.
-  if (!reading.report) return "the Lease is not understood: " + reading.why;
-  if (reading.report->life.empty() || reading.report->life == settings_.life) return "";
+  if (!view.report) return "the Lease is not understood: " + view.report.error().message;
+  if (view.report->life.empty() || view.report->life == settings_.life) return "";
   return "the container was restarted";
 }
 
@@ -335,6 +322,16 @@ SteadyTime Slots::report_wanted() const {
     due = std::min(due, *lease_.renewed() + kPauseForEach * std::max(attempts_.count() - 1, 0));
   }
   return due;
+}
+
+void Slots::check() const {
+  attempts_.check();
+  const bool serves = phase_ == Phase::kServing;
+  invariant(!over() || !lease_.in_progress(), "whoever fences itself asks for nothing more");
+  invariant(!serves || (named_ && lease_.renewed()), "a worker serves once it has renewed");
+  invariant(phase_ != Phase::kFencing || attempts_.alive(), "a fence lasts until nothing is alive");
+  invariant(told_news_ <= attempts_.news(), "no more news is acknowledged than there was");
+  invariant(draining_ || !told_draining_, "only a worker that drains has said so");
 }
 
 void Slots::wake(SteadyTime when) { orders_.wake_at = std::min(orders_.wake_at, when); }

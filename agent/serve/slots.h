@@ -42,6 +42,7 @@
 #include "agent/base/lease_keeper.h"
 #include "agent/serve/attempts.h"
 #include "agent/serve/pod_grace.h"
+#include "agent/serve/slot_event.h"
 #include "agent/serve/slot_orders.h"
 #include "agent/serve/work_seen.h"
 #include "agent/wire/readings.h"
@@ -84,19 +85,11 @@ class Slots {
   SlotOrders worker_answered(SteadyTime now, const WorkerReading& reading);
   SlotOrders looked(SteadyTime now, const AttemptId& id, const JobReading& reading);
 
-  // The command of the slot was to start, and never began: there was no time, process or
-  // descriptor for it.
-  SlotOrders missed(SteadyTime now, int slot);
   // The answer to `messages`, once the command has the message.
   SlotOrders message_read(SteadyTime now, const AttemptId& id, const JobReading& reading);
 
-  SlotOrders progressed(SteadyTime now, int slot, std::string message);
-  // Numbers of a slot's attempt rise from one. The renewal that carries it comes soon.
-  SlotOrders checkpointed(SteadyTime now, int slot, std::int64_t number, std::string text);
-  // The command has ended. If it does not exist or is not executable, that is its end, too.
-  SlotOrders ended(SteadyTime now, int slot, int exit_code, std::string result);
-  // No process of the slot is left. Call it even if the command left none.
-  SlotOrders all_dead(SteadyTime now, int slot);
+  // What has become of the command of the slot.
+  SlotOrders happened(SteadyTime now, int slot, SlotEvent event);
   // SIGTERM. The commands have not received it.
   SlotOrders told_to_end(SteadyTime now);
 
@@ -123,14 +116,16 @@ class Slots {
   void plan_request(SteadyTime now);
   SteadyTime report_wanted() const;
   void wake(SteadyTime when);
+  // Throws if what must agree does not (core/invariant.h).
+  void check() const;
 
   // `asked`: when it was asked for; none: the watch has it.
-  void read_work(SteadyTime now, const WorkReading& reading, std::optional<SteadyTime> asked);
+  void read_work(SteadyTime now, const WorkView& view, std::optional<SteadyTime> asked);
   void work_is_gone(SteadyTime now, const std::string& why);
-  void worker_is_gone(SteadyTime now, const std::string& why);
+  void worker_refused(SteadyTime now, const LeaseRefusal& refusal);
   void acknowledged(SteadyTime sent);
   // Why the worker Lease is not this process'; empty: it is.
-  std::string lost(const WorkerReading& reading) const;
+  std::string lost(const WorkerView& view) const;
   void failed(SteadyTime now, const std::string& why, std::optional<Duration> asked = std::nullopt);
   void drain(const std::string& why);
   void fence(SteadyTime now, SteadyTime kill_at, std::string why);

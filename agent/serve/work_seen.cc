@@ -18,8 +18,8 @@ void WorkSeen::begins(const std::string& uid) {
   seq_ = -1;
 }
 
-bool WorkSeen::is_news(const WorkReading& reading) const {
-  return reading.work && (reading.uid != uid_ || is_newer(*reading.work));
+bool WorkSeen::is_news(const WorkView& view) const {
+  return view.work && (view.uid != uid_ || is_newer(*view.work));
 }
 
 bool WorkSeen::is_set_back(const Work& work, std::optional<SteadyTime> asked) const {

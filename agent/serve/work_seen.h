@@ -26,8 +26,8 @@ class WorkSeen {
   void begins(const std::string& uid);
   void is_gone() { uid_.clear(); }
 
-  // The reading has what was not seen before.
-  bool is_news(const WorkReading& reading) const;
+  // The view has what was not seen before.
+  bool is_news(const WorkView& view) const;
   // `asked`: when it was asked for; none: the watch has it. What was asked for later shows no
   // earlier version.
   bool is_set_back(const Work& work, std::optional<SteadyTime> asked) const;

@@ -1,14 +1,29 @@
-// What the API server says about the Lease of a job's heartbeat, and what a renewal writes into it.
+// What the API server says about a Lease, and what a renewal of a job's heartbeat writes into it.
 // The Guard (agent/run/guard.h) and the LeaseRecord (agent/wire/lease.h) exchange these.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "core/time.h"
 
 namespace holdfast::agent {
+
+// An answer without the Lease. Only the first three say something about it.
+struct LeaseRefusal {
+  enum class Kind {
+    kConflict,  // 409: somebody else has written the Lease since it was read
+    kGone,      // 404, or the watch saw its deletion
+    kFenced,    // 403 by the fence in the API server
+    kNone,      // anything else: no verdict, try again
+  };
+  Kind kind = Kind::kNone;
+  std::string why;  // for humans
+  // The API server asked for this pause (Retry-After).
+  std::optional<Duration> retry_after = std::nullopt;
+};
 
 struct LeaseView {
   std::string uid;
@@ -16,21 +31,8 @@ struct LeaseView {
   std::int64_t attempt = 0;
 };
 
-// The result of a request. Only the first four say something about the Lease.
-struct Answer {
-  enum class Kind {
-    kLease,     // 200: the Lease as it is now
-    kConflict,  // 409: somebody else has written the Lease since it was read
-    kGone,      // 404
-    kFenced,    // 403 by the fence in the API server
-    kNone,      // anything else: no verdict, try again
-  };
-  Kind kind = Kind::kNone;
-  LeaseView lease;  // kLease
-  std::string why;  // for humans; all other kinds
-  // The API server asked for this pause (Retry-After); only of kNone.
-  std::optional<Duration> retry_after = std::nullopt;
-};
+// The Lease as it is now, or why it is not known.
+using LeaseReading = std::variant<LeaseView, LeaseRefusal>;
 
 struct Renewal {
   std::int64_t mark = 0;  // how often the worker made progress

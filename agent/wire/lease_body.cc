@@ -11,32 +11,6 @@ namespace {
 constexpr std::string_view kFenceMark = "fenced:";
 constexpr std::size_t kMaxWhyBytes = 512;
 
-}  // namespace
-
-std::string lease_path(const std::string& lease_namespace, const std::string& name) {
-  return "/apis/coordination.k8s.io/v1/namespaces/" + lease_namespace + "/leases/" + name;
-}
-
-Json parse_lease(std::string_view text, std::string_view name) {
-  Result<Json> parsed = parse_json(text);
-  return parsed ? as_lease(std::move(*parsed), name) : Json();
-}
-
-// One empty entry in managedFields makes the API server drop its record of field owners, until
-// somebody applies the Lease. That makes each renewal cheaper.
-Json as_lease(Json object, std::string_view name) {
-  const Json& meta = at(object, "metadata");
-  if (!object.is_object() || !meta.is_object()) return Json();
-  if (!at(object, "spec").is_null() && !at(object, "spec").is_object()) return Json();
-  if (string_at(meta, "uid").empty() || string_at(meta, "name") != name) return Json();
-  object["metadata"]["managedFields"] = Json::array({Json::object()});
-  return object;
-}
-
-bool acknowledges(const Json& lease, std::string_view renew_time) {
-  return string_at(at(lease, "spec"), "renewTime") == renew_time;
-}
-
 LeaseRefusal read_refusal(std::string_view name, int status, std::string_view body) {
   using Kind = LeaseRefusal::Kind;
   const auto refusal = [](Kind kind, std::string_view why) {
@@ -59,6 +33,40 @@ LeaseRefusal read_refusal(std::string_view name, int status, std::string_view bo
   std::string why = "the API server answered " + std::to_string(status);
   if (!message.empty()) why += ": " + message;
   return refusal(Kind::kNone, why);
+}
+
+}  // namespace
+
+std::string lease_path(const std::string& lease_namespace, const std::string& name) {
+  return "/apis/coordination.k8s.io/v1/namespaces/" + lease_namespace + "/leases/" + name;
+}
+
+// One empty entry in managedFields makes the API server drop its record of field owners, until
+// somebody applies the Lease. That makes each renewal cheaper.
+Json as_lease(Json object, std::string_view name) {
+  const Json& meta = at(object, "metadata");
+  if (!object.is_object() || !meta.is_object()) return Json();
+  if (!at(object, "spec").is_null() && !at(object, "spec").is_object()) return Json();
+  if (string_at(meta, "uid").empty() || string_at(meta, "name") != name) return Json();
+  object["metadata"]["managedFields"] = Json::array({Json::object()});
+  return object;
+}
+
+std::variant<Json, LeaseRefusal> read_lease(std::string_view name, int status,
+                                            std::string_view body) {
+  if (status != 200) return read_refusal(name, status, body);
+  Result<Json> parsed = parse_json(body);
+  Json lease = parsed ? as_lease(std::move(*parsed), name) : Json();
+  if (!lease.is_null()) return lease;
+  return no_lease();
+}
+
+LeaseRefusal no_lease() {
+  return {.why = "the API server answered with something else than a Lease"};
+}
+
+std::string annotation(const Json& lease, const char* key) {
+  return string_at(at(at(lease, "metadata"), "annotations"), key);
 }
 
 }  // namespace holdfast::agent

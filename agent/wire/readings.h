@@ -4,43 +4,30 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 
+#include "agent/wire/lease_answer.h"
+#include "core/result.h"
 #include "core/time.h"
 #include "core/worker_protocol.h"
 
 namespace holdfast::agent {
 
 // The work Lease, as a GET or the watch has it.
-struct WorkReading {
-  enum class Kind {
-    kRead,
-    kGone,  // 404, or the watch saw its deletion
-    kNone,  // anything else: no verdict, try again
-  };
-  Kind kind = Kind::kNone;
-  std::string uid;           // kRead
-  std::optional<Work> work;  // kRead; none: the text is not understood
-  std::string why;           // for humans; if there is no work
-  // The API server asked for this pause (Retry-After); only of kNone.
-  std::optional<Duration> retry_after = std::nullopt;
+struct WorkView {
+  std::string uid;
+  std::string version;         // the resourceVersion
+  Result<Work> work = Work{};  // an error: the text is not understood
 };
+using WorkReading = std::variant<WorkView, LeaseRefusal>;
 
 // The worker Lease, as a GET or the answer to a renewal has it.
-struct WorkerReading {
-  enum class Kind {
-    kLease,     // 200: the Lease as it is now
-    kConflict,  // 409: somebody else has written the Lease since it was read
-    kGone,      // 404
-    kFenced,    // 403 by the fence in the API server
-    kNone,      // anything else: no verdict, try again
-  };
-  Kind kind = Kind::kNone;
-  std::string uid;                     // kLease
-  std::string holder;                  // kLease
-  std::optional<WorkerReport> report;  // kLease; none: the text is not understood
-  std::string why;                     // for humans; all other kinds
-  std::optional<Duration> retry_after = std::nullopt;
+struct WorkerView {
+  std::string uid;
+  std::string holder;
+  Result<WorkerReport> report = WorkerReport{};  // an error: the text is not understood
 };
+using WorkerReading = std::variant<WorkerView, LeaseRefusal>;
 
 // The result of a live look at an attempt's job.
 struct JobReading {

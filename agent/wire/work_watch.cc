@@ -25,11 +25,12 @@ WorkWatch::WorkWatch(boost::asio::io_context& io, ApiServer server, const WorkLe
       api_(io, std::move(server)),
       pause_(kFirstPause) {}
 
-void WorkWatch::seen(SteadyTime now, const WorkLease::Read& read) {
-  if (read.reading.kind != WorkReading::Kind::kRead) return;
-  const bool missed = read.reading.work && read.reading.work->seq > seq_;
+void WorkWatch::seen(SteadyTime now, const WorkReading& reading) {
+  const auto* const view = std::get_if<WorkView>(&reading);
+  if (!view) return;
+  const bool missed = view->work && view->work->seq > seq_;
   if (begun_ && !missed) return;
-  take(read);
+  take(*view);
   if (open_) {
     api_.abort();
     again(now);
@@ -64,28 +65,30 @@ void WorkWatch::open(SteadyTime now) {
   api_.send("GET", lease_.path(), "", [this](const ApiReply& reply) {
     again(steady_now());
     if (reply.status == 0) return;
-    const WorkLease::Read read = lease_.read(reply.status, reply.body);
-    take(read);
-    handler_(read.reading);
+    const WorkReading reading = lease_.read(reply.status, reply.body);
+    if (const auto* const view = std::get_if<WorkView>(&reading)) take(*view);
+    handler_(reading);
   });
 }
 
-void WorkWatch::take(const WorkLease::Read& read) {
-  if (!read.version.empty()) version_ = read.version;
-  if (read.reading.work) seq_ = std::max(seq_, read.reading.work->seq);
+void WorkWatch::take(const WorkView& view) {
+  version_ = view.version;
+  if (view.work) seq_ = std::max(seq_, view.work->seq);
 }
 
 void WorkWatch::line_has_come(std::string_view line) {
-  using Kind = WorkLease::Event::Kind;
   const WorkLease::Event event = lease_.read_event(line);
-  if (event.kind == Kind::kExpired) version_.clear();
-  if (event.kind == Kind::kExpired || event.kind == Kind::kEnd) {
+  const auto* const news = std::get_if<WorkLease::News>(&event);
+  if (!news) {
+    if (std::holds_alternative<WorkLease::Expired>(event)) version_.clear();
     api_.abort();
     return again(steady_now());
   }
   pause_ = kFirstPause;
-  take(event.read);
-  if (event.kind == Kind::kLease) handler_(event.read.reading);
+  version_ = news->version;
+  if (!news->reading) return;
+  if (const auto* const view = std::get_if<WorkView>(&*news->reading)) take(*view);
+  handler_(*news->reading);
 }
 
 void WorkWatch::ended(const ApiReply& reply) {

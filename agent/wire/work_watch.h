@@ -27,14 +27,14 @@ class WorkWatch {
             Handler handler);
 
   // The Lease was read elsewhere.
-  void seen(SteadyTime now, const WorkLease::Read& read);
+  void seen(SteadyTime now, const WorkReading& reading);
   // Opens the watch if it is due. Returns when to call it again.
   SteadyTime tick(SteadyTime now);
   void stop();
 
  private:
   void open(SteadyTime now);
-  void take(const WorkLease::Read& read);
+  void take(const WorkView& view);
   void line_has_come(std::string_view line);
   void ended(const ApiReply& reply);
   void again(SteadyTime now);

@@ -164,12 +164,11 @@ void WarmWorker::get_work() {
     if (over_) return;
     obey(slots_.deadlines(loop_.now()));
     if (over_ || number != request_) return;
-    agent::WorkLease::Read read;
-    read.reading.why = "no answer";
-    if (answer) read = work_.read(answer->status, answer->body);
-    hears(read.reading);
-    tell([&](SteadyTime now) { return slots_.work_answered(now, read.reading); });
-    if (!over_) seen(read);
+    agent::WorkReading reading = agent::LeaseRefusal{.why = "no answer"};
+    if (answer) reading = work_.read(answer->status, answer->body);
+    hears(reading);
+    tell([&](SteadyTime now) { return slots_.work_answered(now, reading); });
+    if (!over_) seen(reading);
   });
 }
 
@@ -181,13 +180,12 @@ void WarmWorker::write_worker(const std::optional<WorkerReport>& report) {
          if (over_) return;
          obey(slots_.deadlines(loop_.now()));
          if (over_ || number != request_) return;
-         agent::WorkerReading reading;
-         reading.why = "no answer";
+         agent::WorkerReading reading = agent::LeaseRefusal{.why = "no answer"};
          if (answer) {
            reading = put ? lease_.read_renewal(answer->status, answer->body)
                          : lease_.read(answer->status, answer->body);
          }
-         if (put && reading.kind == agent::WorkerReading::Kind::kLease) {
+         if (put && std::holds_alternative<agent::WorkerView>(reading)) {
            renewed_at_ = scheduler_.now();
          }
          tell([&](SteadyTime now) { return slots_.worker_answered(now, reading); });
@@ -220,12 +218,13 @@ void WarmWorker::look(const agent::SlotOrders::Look& look, bool for_message) {
 
 // -- the watch ----------------------------------------------------------------------------------
 
-void WarmWorker::seen(const agent::WorkLease::Read& read) {
-  if (read.reading.kind != agent::WorkReading::Kind::kRead) return;
-  const bool missed = read.reading.work && read.reading.work->seq > seq_;
+void WarmWorker::seen(const agent::WorkReading& reading) {
+  const auto* const view = std::get_if<agent::WorkView>(&reading);
+  if (!view) return;
+  const bool missed = view->work && view->work->seq > seq_;
   if (begun_ && !missed) return;
-  version_ = read.version;
-  if (read.reading.work) seq_ = std::max(seq_, read.reading.work->seq);
+  version_ = view->version;
+  if (view->work) seq_ = std::max(seq_, view->work->seq);
   if (open_) {
     close_watch();
     watch_again();
@@ -234,7 +233,8 @@ void WarmWorker::seen(const agent::WorkLease::Read& read) {
 }
 
 void WarmWorker::hears(const agent::WorkReading& reading) {
-  if (reading.work && reading.work->end && !knows_end_) knows_end_ = scheduler_.now();
+  const auto* const view = std::get_if<agent::WorkView>(&reading);
+  if (view && view->work && view->work->end && !knows_end_) knows_end_ = scheduler_.now();
 }
 
 bool WarmWorker::has_unasked() const {
@@ -303,20 +303,21 @@ void WarmWorker::open_watch() {
 }
 
 void WarmWorker::line_has_come(const std::string& line) {
-  using Kind = agent::WorkLease::Event::Kind;
   const agent::WorkLease::Event event = work_.read_event(line);
-  // Expired: the next GET says where to go on.
-  if (event.kind == Kind::kExpired) begun_ = false;
-  if (event.kind == Kind::kExpired || event.kind == Kind::kEnd) {
+  const auto* const news = std::get_if<agent::WorkLease::News>(&event);
+  if (!news) {
+    // The next GET says where to go on.
+    if (std::holds_alternative<agent::WorkLease::Expired>(event)) begun_ = false;
     close_watch();
     return watch_again();
   }
   pause_ = kFirstPause;
-  if (!event.read.version.empty()) version_ = event.read.version;
-  if (event.read.reading.work) seq_ = std::max(seq_, event.read.reading.work->seq);
-  if (event.kind != Kind::kLease) return;
-  hears(event.read.reading);
-  tell([&](SteadyTime now) { return slots_.watched(now, event.read.reading); });
+  version_ = news->version;
+  if (!news->reading) return;
+  const auto* const view = std::get_if<agent::WorkView>(&*news->reading);
+  if (view && view->work) seq_ = std::max(seq_, view->work->seq);
+  hears(*news->reading);
+  tell([&](SteadyTime now) { return slots_.watched(now, *news->reading); });
 }
 
 void WarmWorker::watch_again() {
@@ -342,8 +343,9 @@ void WarmWorker::later(Child& child, Duration delay, std::function<void()> what)
 void WarmWorker::start(const agent::SlotOrders::Start& start) {
   const int slot = start.slot;
   if (loop_.now() >= start.before) {
-    return loop_.post(
-        [this, slot] { tell([&](SteadyTime now) { return slots_.missed(now, slot); }); });
+    return loop_.post([this, slot] {
+      tell([&](SteadyTime now) { return slots_.happened(now, slot, agent::Missed{}); });
+    });
   }
   const agent::JobAnswer& job = looks_[static_cast<std::size_t>(slot)].answer;
   Child& one = child(slot);
@@ -367,10 +369,13 @@ void WarmWorker::child_works(int slot) {
   const std::int64_t number = keeps ? ++one.checkpoints : 0;
   loop_.post([this, slot, id = one.id, number] {
     if (!(child(slot).id == id) || !child(slot).runs) return;
-    tell([&](SteadyTime now) { return slots_.progressed(now, slot, "it goes on"); });
+    tell([&](SteadyTime now) {
+      return slots_.happened(now, slot, agent::Progressed{"it goes on"});
+    });
     if (number == 0) return;
     tell([&](SteadyTime now) {
-      return slots_.checkpointed(now, slot, number, "at " + std::to_string(number));
+      return slots_.happened(now, slot,
+                             agent::Checkpointed{number, "at " + std::to_string(number)});
     });
   });
   const Duration often = one.progress_deadline.value_or(seconds(20)) / 3;
@@ -385,7 +390,7 @@ void WarmWorker::child_ends(int slot, int exit_code) {
   loop_.post([this, slot, exit_code, id = one.id] {
     if (!(child(slot).id == id)) return;
     tell([&](SteadyTime now) {
-      return slots_.ended(now, slot, exit_code, exit_code == 0 ? "done" : "");
+      return slots_.happened(now, slot, agent::Ended{exit_code, exit_code == 0 ? "done" : ""});
     });
   });
   later(one, one.plan.leftovers, [this, slot] { child_is_dead(slot); });
@@ -401,8 +406,9 @@ void WarmWorker::child_is_dead(int slot) {
   if (over_) return;
   loop_.post([this, slot, killed, id = one.id] {
     if (!(child(slot).id == id)) return;
-    if (killed) tell([&](SteadyTime now) { return slots_.ended(now, slot, 137, ""); });
-    tell([&](SteadyTime now) { return slots_.all_dead(now, slot); });
+    if (killed)
+      tell([&](SteadyTime now) { return slots_.happened(now, slot, agent::Ended{137, ""}); });
+    tell([&](SteadyTime now) { return slots_.happened(now, slot, agent::AllDead{}); });
   });
 }
 

@@ -114,7 +114,7 @@ class WarmWorker {
   std::optional<ApiAnswer> fence(const std::string& method, const std::string& path) const;
   void look(const agent::SlotOrders::Look& look, bool for_message);
   // The watch of the work Lease, as agent/wire/work_watch.h has it.
-  void seen(const agent::WorkLease::Read& read);
+  void seen(const agent::WorkReading& reading);
   void hears(const agent::WorkReading& reading);
   void open_watch();
   void line_has_come(const std::string& line);

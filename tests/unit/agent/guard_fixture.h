@@ -22,26 +22,18 @@ inline constexpr seconds kTerminate{40};  // 2/3 D
 inline constexpr seconds kKill{49};       // 49/60 D
 inline constexpr seconds kEnd{50};        // 5/6 D
 
-inline Answer lease(std::int64_t attempt = kAttempt, const std::string& holder = kHolder,
-                    const std::string& uid = "lease-1") {
-  Answer answer;
-  answer.kind = Answer::Kind::kLease;
-  answer.lease = {uid, holder, attempt};
-  return answer;
+inline LeaseView lease(std::int64_t attempt = kAttempt, const std::string& holder = kHolder,
+                       const std::string& uid = "lease-1") {
+  return {uid, holder, attempt};
 }
 
-inline Answer answer(Answer::Kind kind, const std::string& why = "because") {
-  Answer answer;
-  answer.kind = kind;
-  answer.why = why;
-  return answer;
+inline LeaseRefusal answer(LeaseRefusal::Kind kind, const std::string& why = "because") {
+  return {kind, why};
 }
 
 // A 429 with Retry-After.
-inline Answer try_again_in(Duration pause) {
-  Answer throttled = answer(Answer::Kind::kNone, "429 Too Many Requests");
-  throttled.retry_after = pause;
-  return throttled;
+inline LeaseRefusal try_again_in(Duration pause) {
+  return {LeaseRefusal::Kind::kNone, "429 Too Many Requests", pause};
 }
 
 class GuardTest : public ::testing::Test {

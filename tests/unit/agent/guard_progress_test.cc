@@ -4,7 +4,7 @@
 namespace holdfast::agent::testing {
 namespace {
 
-using Kind = Answer::Kind;
+using Kind = LeaseRefusal::Kind;
 using Stop = Orders::Stop;
 
 class GuardProgressRule : public GuardTest {};
@@ -129,8 +129,8 @@ TEST_F(GuardEndRule, TwoSecondsAreEnough) {
 }
 
 TEST_F(GuardEndRule, ALeaseThatIsLostByThenKeepsTheExitCode) {
-  for (const Answer& verdict :
-       {answer(Kind::kGone), answer(Kind::kFenced), lease(kAttempt, kHolder, "lease-2")}) {
+  for (const LeaseReading& verdict : std::vector<LeaseReading>{
+           answer(Kind::kGone), answer(Kind::kFenced), lease(kAttempt, kHolder, "lease-2")}) {
     start();
     guard->child_ended(at(seconds(5)), 9);
     ASSERT_TRUE(guard->all_dead(at(seconds(5))).put);

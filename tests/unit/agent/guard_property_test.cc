@@ -6,7 +6,7 @@
 namespace holdfast::agent::testing {
 namespace {
 
-using Kind = Answer::Kind;
+using Kind = LeaseRefusal::Kind;
 using Stop = Orders::Stop;
 
 constexpr int kSeeds = 3000;
@@ -94,13 +94,13 @@ class History {
     } else if (what < 80) {
       obey(guard_.answered(now_, answer(Kind::kConflict)));
     } else if (what < 95) {
-      Answer none = answer(Kind::kNone);
+      LeaseRefusal none = answer(Kind::kNone);
       if (random_.below(2) == 0) none.retry_after = seconds(random_.below(100));
       obey(guard_.answered(now_, none));
     } else {
-      const std::vector<Answer> verdicts = {answer(Kind::kGone), answer(Kind::kFenced),
-                                            lease(kAttempt + 1, ""), lease(kAttempt, "x/y"),
-                                            lease(kAttempt, kHolder, "lease-2")};
+      const std::vector<LeaseReading> verdicts = {answer(Kind::kGone), answer(Kind::kFenced),
+                                                  lease(kAttempt + 1, ""), lease(kAttempt, "x/y"),
+                                                  lease(kAttempt, kHolder, "lease-2")};
       // The last is none before a renewal: any Lease that names the pod is the right one then.
       const std::size_t count = started() ? verdicts.size() : verdicts.size() - 1;
       const std::size_t which = random_.below(count);

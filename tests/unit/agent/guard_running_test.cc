@@ -4,7 +4,7 @@
 namespace holdfast::agent::testing {
 namespace {
 
-using Kind = Answer::Kind;
+using Kind = LeaseRefusal::Kind;
 using Stop = Orders::Stop;
 
 class GuardRunningRule : public GuardTest {};
@@ -213,7 +213,7 @@ TEST_F(GuardRunningRule, AnAnswerBetweenTheTwoDeadlinesChangesNothing) {
 }
 
 TEST_F(GuardRunningRule, ALeaseThatIsLostEndsTheChildAtOnceAndKillsItWithinASixth) {
-  const std::vector<std::pair<Answer, std::string>> verdicts = {
+  const std::vector<std::pair<LeaseReading, std::string>> verdicts = {
       {answer(Kind::kFenced, "not the holder"), "not the holder"},
       {lease(kAttempt, kHolder, "lease-2"), "created again"},
   };
@@ -269,8 +269,9 @@ TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesAWorkerThatWasToldToEndThePodsGra
 }
 
 TEST_F(GuardRunningRule, EveryOtherVerdictFencesAWorkerThatWasToldToEndAtOnce) {
-  for (const Answer& verdict : {answer(Kind::kFenced), lease(kAttempt, kHolder, "lease-2"),
-                                lease(kAttempt + 1, ""), lease(kAttempt, "job-3-abcde/other")}) {
+  for (const LeaseReading& verdict :
+       std::vector<LeaseReading>{answer(Kind::kFenced), lease(kAttempt, kHolder, "lease-2"),
+                                 lease(kAttempt + 1, ""), lease(kAttempt, "job-3-abcde/other")}) {
     start();
     guard->told_to_end(at(seconds(5)));
     ASSERT_TRUE(guard->woke(at(seconds(20))).put);
@@ -302,10 +303,10 @@ TEST_F(GuardRunningRule, AfterAConflictTheLeaseIsReadAndRenewedAtOnceWhereItIsSt
 }
 
 TEST_F(GuardRunningRule, AfterAConflictAnotherHolderAttemptOrUidFencesIt) {
-  const std::vector<Answer> others = {lease(kAttempt, ""), lease(kAttempt, "job-3-abcde/other"),
-                                      lease(kAttempt + 1), lease(kAttempt - 1),
-                                      lease(kAttempt, kHolder, "lease-2")};
-  for (const Answer& other : others) {
+  const std::vector<LeaseReading> others = {
+      lease(kAttempt, ""), lease(kAttempt, "job-3-abcde/other"), lease(kAttempt + 1),
+      lease(kAttempt - 1), lease(kAttempt, kHolder, "lease-2")};
+  for (const LeaseReading& other : others) {
     start();
     ASSERT_TRUE(guard->woke(at(seconds(20))).put);
     ASSERT_TRUE(guard->answered(at(seconds(20)), answer(Kind::kConflict)).get);

@@ -4,7 +4,7 @@
 namespace holdfast::agent::testing {
 namespace {
 
-using Kind = Answer::Kind;
+using Kind = LeaseRefusal::Kind;
 
 class GuardWaitingRule : public GuardTest {};
 
@@ -12,8 +12,8 @@ TEST_F(GuardWaitingRule, ItAsksAboutEverySecondUntilTheLeaseNamesItsPod) {
   make();
   SteadyTime now = at(seconds(0));
   ASSERT_TRUE(guard->begin(now).get);
-  const std::vector<Answer> not_yet = {lease(kAttempt - 1), lease(kAttempt, ""),
-                                       lease(kAttempt, "job-3-abcde/other")};
+  const std::vector<LeaseReading> not_yet = {lease(kAttempt - 1), lease(kAttempt, ""),
+                                             lease(kAttempt, "job-3-abcde/other")};
   bool jitter = false;
   for (int i = 0; i < 30; ++i) {
     const Orders told = guard->answered(now, not_yet[static_cast<std::size_t>(i) % 3]);
@@ -110,7 +110,7 @@ TEST_F(GuardWaitingRule, EachReasonToWaitIsSaidOnce) {
   make();
   SteadyTime now = at(seconds(0));
   guard->begin(now);
-  const auto hears = [&](const Answer& what) {
+  const auto hears = [&](const LeaseReading& what) {
     const Orders orders = guard->answered(now, what);
     now = orders.wake_at;
     guard->woke(now);

@@ -6,7 +6,7 @@
 namespace holdfast::agent {
 namespace {
 
-using Kind = Answer::Kind;
+using Kind = LeaseRefusal::Kind;
 
 constexpr const char* kLease = R"({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
   "metadata": {"name": "holdfast-1", "namespace": "media", "uid": "u-1", "resourceVersion": "77",
@@ -23,15 +23,17 @@ std::string status(const std::string& message) {
 
 class LeaseRecordRule : public ::testing::Test {
  protected:
+  LeaseRefusal refusal(int status, const std::string& body) {
+    return std::get<LeaseRefusal>(record.read(status, body));
+  }
   LeaseRecord record{"media", "holdfast-1"};
 };
 
 TEST_F(LeaseRecordRule, ALeaseIsReadWithItsUidHolderAndAttempt) {
-  const Answer answer = record.read(200, kLease);
-  ASSERT_EQ(answer.kind, Kind::kLease);
-  EXPECT_EQ(answer.lease.uid, "u-1");
-  EXPECT_EQ(answer.lease.holder, "a/b");
-  EXPECT_EQ(answer.lease.attempt, 3);
+  const LeaseView lease = std::get<LeaseView>(record.read(200, kLease));
+  EXPECT_EQ(lease.uid, "u-1");
+  EXPECT_EQ(lease.holder, "a/b");
+  EXPECT_EQ(lease.attempt, 3);
   EXPECT_EQ(record.path(), "/apis/coordination.k8s.io/v1/namespaces/media/leases/holdfast-1");
 }
 
@@ -77,38 +79,39 @@ TEST_F(LeaseRecordRule, ALeaseWithoutAnnotationsGetsThem) {
 TEST_F(LeaseRecordRule, ARenewalIsAcknowledgedByItsOwnTimeAlone) {
   record.read(200, kLease);
   const std::string first = record.renewed(Renewal{}, *parse_time("2026-01-02T03:04:05.000001Z"));
-  EXPECT_EQ(record.read_renewal(200, first).kind, Kind::kLease);
+  EXPECT_TRUE(std::holds_alternative<LeaseView>(record.read_renewal(200, first)));
   const std::string second = record.renewed(Renewal{}, *parse_time("2026-01-02T03:04:15.000001Z"));
   for (const std::string& stale : {first, std::string(kLease)}) {
-    const Answer answer = record.read_renewal(200, stale);
+    const auto answer = std::get<LeaseRefusal>(record.read_renewal(200, stale));
     EXPECT_EQ(answer.kind, Kind::kNone);
     EXPECT_NE(answer.why.find("another renewal"), std::string::npos) << answer.why;
   }
-  EXPECT_EQ(record.read_renewal(200, second).kind, Kind::kLease);
-  EXPECT_EQ(record.read_renewal(409, status("conflict")).kind, Kind::kConflict);
+  EXPECT_TRUE(std::holds_alternative<LeaseView>(record.read_renewal(200, second)));
+  const auto conflict = std::get<LeaseRefusal>(record.read_renewal(409, status("conflict")));
+  EXPECT_EQ(conflict.kind, Kind::kConflict);
 }
 
 TEST_F(LeaseRecordRule, OnlyA404ThatNamesTheLeaseSaysThatItIsGone) {
-  EXPECT_EQ(record.read(404, kNotFound).kind, Kind::kGone);
-  EXPECT_EQ(record.read(404, "404 page not found").kind, Kind::kNone);
-  EXPECT_EQ(record.read(404, status("the server could not find the requested resource")).kind,
+  EXPECT_EQ(refusal(404, kNotFound).kind, Kind::kGone);
+  EXPECT_EQ(refusal(404, "404 page not found").kind, Kind::kNone);
+  EXPECT_EQ(refusal(404, status("the server could not find the requested resource")).kind,
             Kind::kNone);
 }
 
 TEST_F(LeaseRecordRule, OnlyA403OfTheFenceIsAVerdict) {
-  const Answer fenced = record.read(
+  const LeaseRefusal fenced = refusal(
       403, status("leases \"holdfast-1\" is forbidden: ValidatingAdmissionPolicy 'p' with binding "
                   "'b' denied request: fenced: another pod holds it"));
   EXPECT_EQ(fenced.kind, Kind::kFenced);
   EXPECT_EQ(fenced.why, "the API server refused the renewal: another pod holds it");
-  EXPECT_EQ(record.read(403, status("User \"x\" cannot update resource")).kind, Kind::kNone);
-  EXPECT_EQ(record.read(500, status("fenced: by nobody")).kind, Kind::kNone);
+  EXPECT_EQ(refusal(403, status("User \"x\" cannot update resource")).kind, Kind::kNone);
+  EXPECT_EQ(refusal(500, status("fenced: by nobody")).kind, Kind::kNone);
 }
 
 TEST_F(LeaseRecordRule, NothingElseIsAVerdict) {
-  EXPECT_EQ(record.read(409, status("the object has been modified")).kind, Kind::kConflict);
+  EXPECT_EQ(refusal(409, status("the object has been modified")).kind, Kind::kConflict);
   for (const int code : {201, 301, 400, 401, 422, 429, 500, 503}) {
-    const Answer answer = record.read(code, status("words of the server"));
+    const LeaseRefusal answer = refusal(code, status("words of the server"));
     EXPECT_EQ(answer.kind, Kind::kNone) << code;
     EXPECT_NE(answer.why.find(std::to_string(code)), std::string::npos);
     EXPECT_NE(answer.why.find("words of the server"), std::string::npos);
@@ -122,12 +125,12 @@ TEST_F(LeaseRecordRule, AnAnswerThatIsNoLeaseIsNone) {
         std::string(R"({"metadata": {}})"), std::string(R"({"metadata": 7})"),
         std::string(R"({"metadata": {"name": "holdfast-1", "uid": "u"}, "spec": 7})"),
         std::string(R"({"metadata": {"name": "holdfast-2", "uid": "u"}})")}) {
-    EXPECT_EQ(record.read(200, body).kind, Kind::kNone) << body.substr(0, 50);
+    EXPECT_EQ(refusal(200, body).kind, Kind::kNone) << body.substr(0, 50);
   }
 }
 
 TEST_F(LeaseRecordRule, WhatAServerSaysIsShownOnOneLineAndBounded) {
-  const Answer answer = record.read(500, status("a\nb\x1b[31m" + std::string(5000, 'x')));
+  const LeaseRefusal answer = refusal(500, status("a\nb\x1b[31m" + std::string(5000, 'x')));
   EXPECT_EQ(answer.why.find_first_of("\n\x1b"), std::string::npos);
   EXPECT_LE(answer.why.size(), 512u);
 }

@@ -6,15 +6,21 @@
 namespace holdfast::agent {
 namespace {
 
-using WorkKind = WorkReading::Kind;
-using WorkerKind = WorkerReading::Kind;
-using EventKind = WorkLease::Event::Kind;
+using Kind = LeaseRefusal::Kind;
+using News = WorkLease::News;
+using Expired = WorkLease::Expired;
+using End = WorkLease::End;
 
 Json lease(const std::string& name, const std::string& key, const std::string& text) {
   return {
       {"metadata",
        {{"name", name}, {"uid", "u-1"}, {"resourceVersion", "77"}, {"annotations", {{key, text}}}}},
       {"spec", {{"holderIdentity", "a/b"}, {"leaseDurationSeconds", 30}}}};
+}
+
+template <class Reading>
+Kind kind_of(const Reading& reading) {
+  return std::get<LeaseRefusal>(reading).kind;
 }
 
 class WorkLeaseRule : public ::testing::Test {
@@ -28,54 +34,49 @@ class WorkLeaseRule : public ::testing::Test {
 };
 
 TEST_F(WorkLeaseRule, ALeaseIsReadWithItsUidVersionAndWork) {
-  const WorkLease::Read read = record.read(200, object(text).dump());
-  ASSERT_EQ(read.reading.kind, WorkKind::kRead);
-  EXPECT_EQ(read.reading.uid, "u-1");
-  EXPECT_EQ(read.version, "77");
-  ASSERT_TRUE(read.reading.work);
-  EXPECT_EQ(read.reading.work->seq, 4);
+  const WorkView view = std::get<WorkView>(record.read(200, object(text).dump()));
+  EXPECT_EQ(view.uid, "u-1");
+  EXPECT_EQ(view.version, "77");
+  ASSERT_TRUE(view.work);
+  EXPECT_EQ(view.work->seq, 4);
 }
 
 TEST_F(WorkLeaseRule, WordsThatAreNotUnderstoodAreNoWork) {
-  const WorkLease::Read read = record.read(200, object("{").dump());
-  EXPECT_EQ(read.reading.kind, WorkKind::kRead);
-  EXPECT_FALSE(read.reading.work);
-  EXPECT_FALSE(read.reading.why.empty());
+  const WorkView view = std::get<WorkView>(record.read(200, object("{").dump()));
+  ASSERT_FALSE(view.work);
+  EXPECT_FALSE(view.work.error().message.empty());
 }
 
 TEST_F(WorkLeaseRule, OnlyThisLeaseCountsAndOnlyItsOwnAbsence) {
   Json other = object(text);
   other["metadata"]["name"] = "other";
-  EXPECT_EQ(record.read(200, other.dump()).reading.kind, WorkKind::kNone);
-  EXPECT_EQ(record.read(404, R"({"details": {"name": "work"}})").reading.kind, WorkKind::kGone);
-  EXPECT_EQ(record.read(404, "no page").reading.kind, WorkKind::kNone);
-  EXPECT_EQ(record.read(500, "").reading.kind, WorkKind::kNone);
-  EXPECT_EQ(event("MODIFIED", other).kind, EventKind::kEnd);
+  EXPECT_EQ(kind_of(record.read(200, other.dump())), Kind::kNone);
+  EXPECT_EQ(kind_of(record.read(404, R"({"details": {"name": "work"}})")), Kind::kGone);
+  EXPECT_EQ(kind_of(record.read(404, "no page")), Kind::kNone);
+  EXPECT_EQ(kind_of(record.read(500, "")), Kind::kNone);
+  EXPECT_TRUE(std::holds_alternative<End>(event("MODIFIED", other)));
 }
 
 TEST_F(WorkLeaseRule, EventsOfTheWatch) {
   for (const char* const type : {"ADDED", "MODIFIED"}) {
-    const WorkLease::Event changed = event(type, object(text));
-    ASSERT_EQ(changed.kind, EventKind::kLease) << type;
-    EXPECT_EQ(changed.read.reading.work->seq, 4);
-    EXPECT_EQ(changed.read.version, "77");
+    const News changed = std::get<News>(event(type, object(text)));
+    EXPECT_EQ(std::get<WorkView>(*changed.reading).work->seq, 4) << type;
+    EXPECT_EQ(changed.version, "77");
   }
-  const WorkLease::Event deleted = event("DELETED", object(text));
-  EXPECT_EQ(deleted.kind, EventKind::kLease);
-  EXPECT_EQ(deleted.read.reading.kind, WorkKind::kGone);
-  EXPECT_FALSE(deleted.read.reading.work);
-  const WorkLease::Event mark = event("BOOKMARK", {{"metadata", {{"resourceVersion", "99"}}}});
-  EXPECT_EQ(mark.kind, EventKind::kBookmark);
-  EXPECT_EQ(mark.read.version, "99");
+  const News deleted = std::get<News>(event("DELETED", object(text)));
+  EXPECT_EQ(kind_of(*deleted.reading), Kind::kGone);
+  const News mark = std::get<News>(event("BOOKMARK", {{"metadata", {{"resourceVersion", "99"}}}}));
+  EXPECT_FALSE(mark.reading);
+  EXPECT_EQ(mark.version, "99");
 }
 
 TEST_F(WorkLeaseRule, AWatchThatIsTooOldIsReadAgainAndAnyOtherLineEndsIt) {
-  EXPECT_EQ(event("ERROR", {{"code", 410}}).kind, EventKind::kExpired);
-  EXPECT_EQ(event("ERROR", {{"code", 500}}).kind, EventKind::kEnd);
-  EXPECT_EQ(event("BOOKMARK", Json::object()).kind, EventKind::kEnd);
-  EXPECT_EQ(event("NEW", object(text)).kind, EventKind::kEnd);
-  EXPECT_EQ(record.read_event("{").kind, EventKind::kEnd);
-  EXPECT_EQ(record.read_event("").kind, EventKind::kEnd);
+  EXPECT_TRUE(std::holds_alternative<Expired>(event("ERROR", {{"code", 410}})));
+  EXPECT_TRUE(std::holds_alternative<End>(event("ERROR", {{"code", 500}})));
+  EXPECT_TRUE(std::holds_alternative<End>(event("BOOKMARK", Json::object())));
+  EXPECT_TRUE(std::holds_alternative<End>(event("NEW", object(text))));
+  EXPECT_TRUE(std::holds_alternative<End>(record.read_event("{")));
+  EXPECT_TRUE(std::holds_alternative<End>(record.read_event("")));
 }
 
 TEST_F(WorkLeaseRule, TheWatchIsOfThisLeaseAndFromItsVersionOn) {
@@ -96,15 +97,13 @@ class WorkerLeaseRule : public ::testing::Test {
 };
 
 TEST_F(WorkerLeaseRule, ALeaseIsReadWithItsHolderAndItsReport) {
-  WorkerReading reading = record.read(200, object().dump());
-  ASSERT_EQ(reading.kind, WorkerKind::kLease);
+  WorkerView reading = std::get<WorkerView>(record.read(200, object().dump()));
   EXPECT_EQ(reading.uid, "u-1");
   EXPECT_EQ(record.uid(), "u-1");
   EXPECT_EQ(reading.holder, "a/b");
   ASSERT_TRUE(reading.report);
   EXPECT_EQ(reading.report->life, "");
-  reading = record.read(200, object("{").dump());
-  EXPECT_EQ(reading.kind, WorkerKind::kLease);
+  reading = std::get<WorkerView>(record.read(200, object("{").dump()));
   EXPECT_FALSE(reading.report);
 }
 
@@ -117,22 +116,21 @@ TEST_F(WorkerLeaseRule, ARenewalChangesTheTimeAndTheReportAlone) {
   expected["spec"]["renewTime"] = "2026-01-02T03:04:05.678901Z";
   const std::string body = record.renewed(report, *parse_time("2026-01-02T03:04:05.678901234Z"));
   EXPECT_EQ(Json::parse(body), expected);
-  const WorkerReading answer = record.read_renewal(200, body);
-  ASSERT_EQ(answer.kind, WorkerKind::kLease);
+  const WorkerView answer = std::get<WorkerView>(record.read_renewal(200, body));
   EXPECT_EQ(answer.report->life, "me");
 }
 
 TEST_F(WorkerLeaseRule, AnotherRenewalsAnswerAcknowledgesNothing) {
   record.read(200, object().dump());
   record.renewed({}, *parse_time("2026-01-02T03:04:05Z"));
-  EXPECT_EQ(record.read_renewal(200, object().dump()).kind, WorkerKind::kNone);
+  EXPECT_EQ(kind_of(record.read_renewal(200, object().dump())), Kind::kNone);
 }
 
 TEST_F(WorkerLeaseRule, Refusals) {
-  EXPECT_EQ(record.read(409, "{}").kind, WorkerKind::kConflict);
-  EXPECT_EQ(record.read(404, R"({"details": {"name": "worker"}})").kind, WorkerKind::kGone);
-  EXPECT_EQ(record.read(403, R"({"message": "fenced: not yours"})").kind, WorkerKind::kFenced);
-  EXPECT_EQ(record.read(403, R"({"message": "no right"})").kind, WorkerKind::kNone);
+  EXPECT_EQ(kind_of(record.read(409, "{}")), Kind::kConflict);
+  EXPECT_EQ(kind_of(record.read(404, R"({"details": {"name": "worker"}})")), Kind::kGone);
+  EXPECT_EQ(kind_of(record.read(403, R"({"message": "fenced: not yours"})")), Kind::kFenced);
+  EXPECT_EQ(kind_of(record.read(403, R"({"message": "no right"})")), Kind::kNone);
 }
 
 }  // namespace

@@ -55,23 +55,24 @@ class SlotsChecks {
   // the watch has it.
   void knows(const WorkReading& reading, std::optional<SteadyTime> asked = std::nullopt) {
     if (fenced_ || over_) return;
-    if (reading.kind == WorkReading::Kind::kGone || reading.uid != work_uid_) {
+    const auto* const view = std::get_if<WorkView>(&reading);
+    if (!view || view->uid != work_uid_) {
       if (named_) return is_lost();
-      work_uid_ = reading.uid;
+      work_uid_ = view ? view->uid : "";
       known_.clear();
       seq_ = -1;
     }
     if (asked) heard_ = asked;
-    if (!reading.work || reading.work->seq <= seq_) return;
+    if (!view || !view->work || view->work->seq <= seq_) return;
     heard_ = asked.value_or(now_);
-    seq_ = reading.work->seq;
-    draining_ = draining_ || reading.work->draining;
-    if (reading.work->end) {
+    seq_ = view->work->seq;
+    draining_ = draining_ || view->work->draining;
+    if (view->work->end) {
       if (!ending_) ending_ = now_;
-      told_grace_ = reading.work->end->grace;
+      told_grace_ = view->work->end->grace;
     }
     std::map<std::string, bool> next;
-    for (const WorkEntry& entry : reading.work->entries) {
+    for (const WorkEntry& entry : view->work->entries) {
       const std::string text = text_of(entry.id);
       const auto old = known_.find(text);
       next[text] = entry.stop || (old != known_.end() && old->second);
@@ -173,7 +174,7 @@ class SlotsChecks {
           });
       EXPECT_TRUE(kept) << "the answer for " << given.first;
     }
-    for (const holdfast::Answer& answer : report.answers) {
+    for (const Answer& answer : report.answers) {
       const std::string text = text_of(answer.id);
       EXPECT_TRUE(known_.contains(text)) << text << " has no entry";
       const bool alive = std::any_of(processes_.begin(), processes_.end(),

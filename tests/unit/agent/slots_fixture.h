@@ -33,20 +33,9 @@ inline const AttemptId kA = attempt("a"), kB = attempt("b"), kC = attempt("c");
 inline WorkEntry run(const AttemptId& id) { return {id, "name", false}; }
 inline WorkEntry stop(const AttemptId& id) { return {id, "name", true}; }
 
-inline WorkReading work_lease(std::int64_t seq, std::vector<WorkEntry> entries,
-                              const std::string& uid = "work-1") {
-  WorkReading reading;
-  reading.kind = WorkReading::Kind::kRead;
-  reading.uid = uid;
-  reading.work = Work{seq, false, std::move(entries)};
-  return reading;
-}
-
-inline WorkReading no_work(WorkReading::Kind kind) {
-  WorkReading reading;
-  reading.kind = kind;
-  reading.why = "because";
-  return reading;
+inline WorkView work_lease(std::int64_t seq, std::vector<WorkEntry> entries,
+                           const std::string& uid = "work-1") {
+  return {uid, "", Work{seq, false, std::move(entries)}};
 }
 
 // By this process, or by another one.
@@ -56,22 +45,13 @@ inline WorkerReport marked(const std::string& life) {
   return report;
 }
 
-inline WorkerReading worker_lease(WorkerReport report = {}, const std::string& holder = kWorker,
-                                  const std::string& uid = "worker-1") {
-  WorkerReading reading;
-  reading.kind = WorkerReading::Kind::kLease;
-  reading.uid = uid;
-  reading.holder = holder;
-  reading.report = std::move(report);
-  return reading;
+inline WorkerView worker_lease(WorkerReport report = {}, const std::string& holder = kWorker,
+                               const std::string& uid = "worker-1") {
+  return {uid, holder, std::move(report)};
 }
 
-inline WorkerReading no_lease(WorkerReading::Kind kind) {
-  WorkerReading reading;
-  reading.kind = kind;
-  reading.why = "because";
-  return reading;
-}
+// Either Lease's.
+inline LeaseRefusal no_lease(LeaseRefusal::Kind kind) { return {kind, "because"}; }
 
 inline JobReading job(JobReading::Kind kind) {
   JobReading reading;
@@ -80,8 +60,8 @@ inline JobReading job(JobReading::Kind kind) {
   return reading;
 }
 
-inline const holdfast::Answer* answer_to(const WorkerReport& report, const AttemptId& id) {
-  for (const holdfast::Answer& answer : report.answers) {
+inline const Answer* answer_to(const WorkerReport& report, const AttemptId& id) {
+  for (const Answer& answer : report.answers) {
     if (answer.id == id) return &answer;
   }
   return nullptr;
@@ -118,7 +98,7 @@ class SlotsTest : public ::testing::Test {
   }
   // The pod was deleted with this grace.
   SlotOrders mark(std::vector<WorkEntry> entries, seconds grace) {
-    WorkReading reading = work_lease(++seq, std::move(entries));
+    WorkView reading = work_lease(++seq, std::move(entries));
     reading.work->draining = true;
     reading.work->end = PodEnd{Time(seconds(9000)), grace};
     return slots->watched(now, reading);
@@ -149,8 +129,8 @@ class SlotsTest : public ::testing::Test {
   }
   // The command ends, and its last process dies.
   SlotOrders end(int slot, int exit_code = 0, const std::string& result = "") {
-    slots->ended(now, slot, exit_code, result);
-    return slots->all_dead(now, slot);
+    slots->happened(now, slot, Ended{exit_code, result});
+    return slots->happened(now, slot, AllDead{});
   }
   // Slot 0 gets this order then, and not a millisecond before.
   ::testing::AssertionResult gets_at(std::vector<int> SlotOrders::*order, seconds since_start) {

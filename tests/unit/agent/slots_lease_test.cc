@@ -4,8 +4,7 @@
 namespace holdfast::agent::testing {
 namespace {
 
-using Kind = WorkerReading::Kind;
-using WorkKind = WorkReading::Kind;
+using Kind = LeaseRefusal::Kind;
 
 class SlotsLeaseRule : public SlotsTest {
  protected:
@@ -20,8 +19,8 @@ class SlotsLeaseRule : public SlotsTest {
     now = orders.wake_at;
     EXPECT_TRUE(slots->woke(now).kill_everything);
     EXPECT_TRUE(watch({run(kA), run(kB)}).looks.empty());
-    slots->ended(now, 0, 0, "");
-    const SlotOrders dead = slots->all_dead(now, 0);
+    slots->happened(now, 0, Ended{0, ""});
+    const SlotOrders dead = slots->happened(now, 0, AllDead{});
     EXPECT_EQ(dead.exit_code, kFencedExitCode);
     EXPECT_FALSE(dead.fenced.empty());
     EXPECT_FALSE(dead.put);
@@ -33,7 +32,7 @@ class SlotsLeaseRule : public SlotsTest {
 TEST_F(SlotsLeaseRule, AFenceLeavesACommandNoMoreThanItsOwnGrace) {
   serve(2, seconds(3), seconds(30));
   begin({run(kA)}, kA);
-  EXPECT_EQ(slots->watched(now, no_work(WorkKind::kGone)).terminate, std::vector<int>{0});
+  EXPECT_EQ(slots->watched(now, no_lease(Kind::kGone)).terminate, std::vector<int>{0});
   now += seconds(3);
   EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
 }
@@ -62,8 +61,8 @@ TEST_F(SlotsLeaseRule, ARestartedContainerNeverServes) {
 TEST_F(SlotsLeaseRule, AMarkThatIsNotUnderstoodIsAnothers) {
   make();
   slots->begin(now);
-  WorkerReading reading = worker_lease();
-  reading.report.reset();
+  WorkerView reading = worker_lease();
+  reading.report = invalid("no JSON");
   EXPECT_EQ(slots->worker_answered(now, reading).exit_code, kFencedExitCode);
 }
 
@@ -102,7 +101,7 @@ TEST_F(SlotsLeaseRule, ItWaitsForItsLeases) {
   now = orders.wake_at;
   ASSERT_TRUE(slots->woke(now).get_worker);
   ASSERT_TRUE(slots->worker_answered(now, worker_lease()).get_work);
-  orders = slots->work_answered(now, no_work(WorkKind::kGone));
+  orders = slots->work_answered(now, no_lease(Kind::kGone));
   EXPECT_FALSE(orders.exit_code);
   EXPECT_FALSE(orders.put) << "it would mark a Lease without knowing the other";
   EXPECT_EQ(slots->told_to_end(now).exit_code, 0) << "nobody counts on it";
@@ -112,7 +111,7 @@ TEST_F(SlotsLeaseRule, AWorkLeaseThatIsMadeAgainCountsOnlyBeforeTheFirstRenewal)
   make();
   slots->begin(now);
   slots->watched(now, work_lease(7, {run(kB)}, "work-0"));
-  slots->watched(now, no_work(WorkKind::kGone));
+  slots->watched(now, no_lease(Kind::kGone));
   slots->watched(now, work_lease(1, {run(kA)}, "work-1"));
   const WorkerReport first = put_of(slots->worker_answered(now, worker_lease()), {});
   EXPECT_EQ(first.work_uid, "work-1");
@@ -173,7 +172,7 @@ TEST_F(SlotsLeaseRule, WithoutTheReadThereIsNoRenewal) {
     ASSERT_GT(orders.wake_at, now);
     now = orders.wake_at;
     orders = slots->woke(now);
-    if (orders.get_work) orders = slots->work_answered(now, no_work(WorkKind::kNone));
+    if (orders.get_work) orders = slots->work_answered(now, no_lease(Kind::kNone));
   }
   EXPECT_EQ(now, renewed + kTwoThirds);
 }
@@ -210,7 +209,7 @@ TEST_F(SlotsLeaseRule, ANewsWhoseRenewalFailedIsSentAgain) {
 
 TEST_F(SlotsLeaseRule, AnAnswerInTheLeaseIsToldEvenIfItsRenewalWasNeverAcknowledged) {
   run_a();
-  slots->checkpointed(now, 0, 1, "page 7");
+  slots->happened(now, 0, Checkpointed{1, "page 7"});
   const WorkerReport report = next_put({run(kA)});
   ASSERT_TRUE(slots->worker_answered(now, no_lease(Kind::kConflict)).get_worker);
   const SlotOrders read = slots->worker_answered(now, worker_lease(report));
@@ -221,7 +220,7 @@ TEST_F(SlotsLeaseRule, AnAnswerInTheLeaseIsToldEvenIfItsRenewalWasNeverAcknowled
 TEST_F(SlotsLeaseRule, APauseThatTheApiServerAsksForLeavesOneTry) {
   run_a();
   next_put({run(kA)});
-  WorkerReading throttled = no_lease(Kind::kNone);
+  LeaseRefusal throttled = no_lease(Kind::kNone);
   throttled.retry_after = seconds(3600);
   EXPECT_EQ(slots->worker_answered(now, throttled).wake_at, at(kTwoThirds) - seconds(10));
 }
@@ -237,9 +236,8 @@ TEST_F(SlotsLeaseRule, AnOlderVersionOfTheWorkLeaseChangesNothing) {
 
 TEST_F(SlotsLeaseRule, AVersionThatIsNotUnderstoodChangesNothingAndIsNotEchoed) {
   run_a();
-  WorkReading strange = work_lease(9, {});
-  strange.work.reset();
-  strange.why = "too many attempts";
+  WorkView strange = work_lease(9, {});
+  strange.work = invalid("too many attempts");
   const SlotOrders orders = slots->watched(now, strange);
   EXPECT_TRUE(orders.kill.empty());
   EXPECT_EQ(orders.say.size(), 1U);
@@ -331,7 +329,7 @@ TEST_F(SlotsLeaseRule, AMissingWorkerLeaseFencesAtOnce) {
 
 TEST_F(SlotsLeaseRule, AMissingWorkLeaseFencesAtOnce) {
   run_a();
-  expect_fence(slots->watched(now, no_work(WorkKind::kGone)), now);
+  expect_fence(slots->watched(now, no_lease(Kind::kGone)), now);
 }
 
 TEST_F(SlotsLeaseRule, AWorkLeaseThatWasMadeAgainFencesAtOnce) {

@@ -47,7 +47,7 @@ TEST_F(SlotsMessageRule, WhatIsToStopGetsNoMessage) {
 TEST_F(SlotsMessageRule, AStartThatWasMissedIsLookedAtAgainAndIsNoEnd) {
   serve(1);
   begin({run(kA)}, kA);
-  SlotOrders orders = slots->missed(now, 0);
+  SlotOrders orders = slots->happened(now, 0, Missed{});
   EXPECT_TRUE(orders.looks.empty()) << "a start that fails again and again costs few looks";
   EXPECT_LE(orders.wake_at, now + seconds(4));
   now = orders.wake_at;
@@ -60,8 +60,8 @@ TEST_F(SlotsMessageRule, AStartThatWasMissedIsLookedAtAgainAndIsNoEnd) {
 TEST_F(SlotsMessageRule, AMissedStartThatWasToStopIsStopped) {
   run_a();
   watch({stop(kA)});
-  slots->missed(now, 0);
-  const SlotOrders orders = slots->all_dead(now, 0);
+  slots->happened(now, 0, Missed{});
+  const SlotOrders orders = slots->happened(now, 0, AllDead{});
   const WorkerReport report = put_of(orders, {stop(kA)});
   ASSERT_NE(answer_to(report, kA), nullptr);
   EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kStopped);
@@ -70,7 +70,7 @@ TEST_F(SlotsMessageRule, AMissedStartThatWasToStopIsStopped) {
 TEST_F(SlotsMessageRule, AMissedStartOfAWorkerThatDrainsIsHandedBack) {
   run_a();
   slots->told_to_end(now);
-  const SlotOrders orders = slots->missed(now, 0);
+  const SlotOrders orders = slots->happened(now, 0, Missed{});
   const WorkerReport report = put_of(orders, {run(kA)});
   ASSERT_NE(answer_to(report, kA), nullptr);
   EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kReturned);

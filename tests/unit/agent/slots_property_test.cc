@@ -112,14 +112,9 @@ class SlotsHistory : SlotsChecks {
     if (what >= 85 && what < 90 && request.put) late_.push_back(request);
     std::optional<Duration> asked;
     if (random_.below(4) == 0) asked = seconds(random_.below(100));
-    if (request.work) {
-      WorkReading none = no_work(WorkReading::Kind::kNone);
-      none.retry_after = asked;
-      return obey(slots_.work_answered(now_, none));
-    }
-    WorkerReading none = no_lease(WorkerReading::Kind::kNone);
+    LeaseRefusal none = no_lease(LeaseRefusal::Kind::kNone);
     none.retry_after = asked;
-    obey(slots_.worker_answered(now_, none));
+    obey(request.work ? slots_.work_answered(now_, none) : slots_.worker_answered(now_, none));
   }
 
   void receive(const Request& request) {
@@ -130,13 +125,16 @@ class SlotsHistory : SlotsChecks {
     }
     const WorkerReading reading =
         request.put ? server_.put(request.text, request.version) : server_.get_worker();
-    using Kind = WorkerReading::Kind;
-    if (reading.kind == Kind::kLease) version_ = server_.version();
-    const bool ours = reading.kind == Kind::kLease && reading.holder == kWorker &&
-                      (reading.report->life.empty() || reading.report->life == kLife);
+    using Kind = LeaseRefusal::Kind;
+    const auto* const view = std::get_if<WorkerView>(&reading);
+    if (view) version_ = server_.version();
+    const bool ours = view && view->holder == kWorker &&
+                      (view->report->life.empty() || view->report->life == kLife);
     if (request.put && ours) acknowledged_ = request.sent;
-    const bool lost = reading.kind == Kind::kFenced || (reading.kind == Kind::kGone && named_) ||
-                      (reading.kind == Kind::kLease && !ours);
+    const auto* const refusal = std::get_if<LeaseRefusal>(&reading);
+    const bool lost =
+        refusal ? refusal->kind == Kind::kFenced || (refusal->kind == Kind::kGone && named_)
+                : !ours;
     if (lost) is_lost();
     obey(slots_.worker_answered(now_, reading));
   }
@@ -162,7 +160,9 @@ class SlotsHistory : SlotsChecks {
     if (over_) return;
     std::optional<WorkReading> event = server_.event();
     if (!event) return obey(slots_.woke(now_));
-    if (random_.below(30) == 0) event->work.reset();  // of a version that it does not understand
+    auto* const view = std::get_if<WorkView>(&*event);
+    const bool is_strange = random_.below(30) == 0;  // a version that it does not understand
+    if (is_strange && view) view->work = invalid("strange");
     knows(*event);
     obey(slots_.watched(now_, *event));
   }
@@ -180,8 +180,9 @@ class SlotsHistory : SlotsChecks {
       if (out_of_reach_ || what < 4) return obey(slots_.woke(now_));
       return die(slot);
     }
-    if (what < 2) return obey(slots_.progressed(now_, slot, text(256)));
-    if (what < 4) return obey(slots_.checkpointed(now_, slot, ++checkpoints_, text(1024)));
+    if (what < 2) return obey(slots_.happened(now_, slot, Progressed{text(256)}));
+    if (what < 4)
+      return obey(slots_.happened(now_, slot, Checkpointed{++checkpoints_, text(1024)}));
     if (what < 6 || (process.asked && what < 9)) return end(slot);
     if (what == 9 && !process.asked && !process.killed && random_.below(4) == 0) return miss(slot);
     obey(slots_.woke(now_));
@@ -194,20 +195,20 @@ class SlotsHistory : SlotsChecks {
     Process& process = processes_.at(slot);
     if (!process.asked && !process.killed) ended_.insert(text_of(process.id));
     process.ended = true;
-    obey(slots_.ended(now_, slot, 3, text(1024)));
+    obey(slots_.happened(now_, slot, Ended{3, text(1024)}));
   }
   // Its command did not begin in time.
   void miss(int slot) {
     begun_.erase(text_of(processes_.at(slot).id));
     processes_.erase(slot);
     ++missed_;
-    obey(slots_.missed(now_, slot));
+    obey(slots_.happened(now_, slot, Missed{}));
   }
   void die(int slot) {
     if (!processes_.at(slot).ended) end(slot);
     if (over_) return;
     processes_.erase(slot);
-    obey(slots_.all_dead(now_, slot));
+    obey(slots_.happened(now_, slot, AllDead{}));
   }
 
   // -- the end -------------------------------------------------------------------------------

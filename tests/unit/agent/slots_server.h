@@ -53,24 +53,24 @@ class SlotsServer {
   // -- requests ------------------------------------------------------------------------------
 
   WorkReading get_work() const {
-    if (!work_exists_) return no_work(WorkReading::Kind::kGone);
-    WorkReading reading = work_lease(seq_, entries_, work_uid_);
+    if (!work_exists_) return no_lease(LeaseRefusal::Kind::kGone);
+    WorkView reading = work_lease(seq_, entries_, work_uid_);
     reading.work->draining = draining_;
     reading.work->end = end_;
     return reading;
   }
   WorkerReading get_worker() const {
-    if (!worker_exists_) return no_lease(WorkerReading::Kind::kGone);
-    WorkerReading reading = worker_lease({}, holder_, worker_uid_);
+    if (!worker_exists_) return no_lease(LeaseRefusal::Kind::kGone);
+    WorkerView reading = worker_lease({}, holder_, worker_uid_);
     reading.report = *decode_report(report_text_);
     return reading;
   }
   WorkerReading put(const std::string& text, int version) {
-    if (!worker_exists_) return no_lease(WorkerReading::Kind::kGone);
+    if (!worker_exists_) return no_lease(LeaseRefusal::Kind::kGone);
     // The fence looks at the newest version, too.
     const bool fenced = holder_ != kWorker && random_.below(2) == 0;
-    if (version != version_ && !fenced) return no_lease(WorkerReading::Kind::kConflict);
-    if (holder_ != kWorker) return no_lease(WorkerReading::Kind::kFenced);
+    if (version != version_ && !fenced) return no_lease(LeaseRefusal::Kind::kConflict);
+    if (holder_ != kWorker) return no_lease(LeaseRefusal::Kind::kFenced);
     report_text_ = text;
     ++version_;
     return get_worker();
@@ -202,7 +202,7 @@ class SlotsServer {
   }
   std::optional<AnswerKind> answer(const AttemptId& id) const {
     const Result<WorkerReport> report = decode_report(report_text_);
-    const holdfast::Answer* const found = answer_to(*report, id);
+    const Answer* const found = answer_to(*report, id);
     if (!found || found->kind == AnswerKind::kRunning) return std::nullopt;
     return found->kind;
   }

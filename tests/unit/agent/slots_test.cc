@@ -10,7 +10,7 @@ class SlotsRule : public SlotsTest {
  protected:
   // As the Lease holds it if there was no room for the end of b.
   static WorkerReport without_room_for_b(WorkerReport report) {
-    for (holdfast::Answer& one : report.answers) {
+    for (Answer& one : report.answers) {
       if (one.id == kB) one.kind = AnswerKind::kRunning;
     }
     return report;
@@ -131,8 +131,8 @@ TEST_F(SlotsRule, AStopAsksFirstAndKillsAfterTheGrace) {
   EXPECT_TRUE(watch({stop(kA)}).terminate.empty()) << "once";
   now += seconds(8);
   EXPECT_EQ(slots->woke(now).kill, std::vector<int>{0});
-  EXPECT_FALSE(slots->ended(now, 0, 137, "").put);
-  const SlotOrders dead = slots->all_dead(now, 0);
+  EXPECT_FALSE(slots->happened(now, 0, Ended{137, ""}).put);
+  const SlotOrders dead = slots->happened(now, 0, AllDead{});
   const SteadyTime died = now;
   EXPECT_EQ(answer_to(put_of(dead, {stop(kA)}), kA)->kind, AnswerKind::kStopped);
   EXPECT_EQ(now, died) << "at once";
@@ -141,18 +141,18 @@ TEST_F(SlotsRule, AStopAsksFirstAndKillsAfterTheGrace) {
 TEST_F(SlotsRule, ACommandThatEndsWhenItIsAskedToHasStopped) {
   run_a();
   watch({stop(kA)});
-  EXPECT_EQ(slots->ended(now, 0, 0, "done").kill, std::vector<int>{0}) << "what it left";
-  const WorkerReport report = put_of(slots->all_dead(now, 0), {stop(kA)});
+  EXPECT_EQ(slots->happened(now, 0, Ended{0, "done"}).kill, std::vector<int>{0}) << "what it left";
+  const WorkerReport report = put_of(slots->happened(now, 0, AllDead{}), {stop(kA)});
   EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kStopped);
   EXPECT_EQ(answer_to(report, kA)->result, "");
 }
 
 TEST_F(SlotsRule, AnEndThatCameBeforeTheStopStaysTheAnswer) {
   run_a();
-  slots->ended(now, 0, 3, "done");
+  slots->happened(now, 0, Ended{3, "done"});
   const SlotOrders stopped = watch({stop(kA)});
   EXPECT_TRUE(stopped.terminate.empty());
-  const WorkerReport report = put_of(slots->all_dead(now, 0), {stop(kA)});
+  const WorkerReport report = put_of(slots->happened(now, 0, AllDead{}), {stop(kA)});
   EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kEnded);
   EXPECT_EQ(answer_to(report, kA)->exit_code, 3);
   EXPECT_EQ(answer_to(report, kA)->result, "done");
@@ -160,7 +160,7 @@ TEST_F(SlotsRule, AnEndThatCameBeforeTheStopStaysTheAnswer) {
 
 TEST_F(SlotsRule, AnAttemptHasEndedWhenItsLastProcessIsDead) {
   run_a();
-  const SlotOrders ended = slots->ended(now, 0, 0, "");
+  const SlotOrders ended = slots->happened(now, 0, Ended{0, ""});
   EXPECT_EQ(ended.kill, std::vector<int>{0});
   EXPECT_FALSE(ended.put || ended.get_work);
   EXPECT_EQ(ended.wake_at, now + milliseconds(50));
@@ -170,7 +170,7 @@ TEST_F(SlotsRule, AnAttemptHasEndedWhenItsLastProcessIsDead) {
   EXPECT_EQ(answer_to(*other.put, kA)->kind, AnswerKind::kRunning);
   EXPECT_FALSE(acknowledge(*other.put).put);
   now += milliseconds(25);
-  EXPECT_EQ(answer_to(*slots->all_dead(now, 0).put, kA)->kind, AnswerKind::kEnded);
+  EXPECT_EQ(answer_to(*slots->happened(now, 0, AllDead{}).put, kA)->kind, AnswerKind::kEnded);
 }
 
 TEST_F(SlotsRule, AnAnswerIsKeptUntilItsEntryIsGone) {
@@ -208,7 +208,7 @@ TEST_F(SlotsRule, AnEntryThatIsGoneEndsItsLook) {
 TEST_F(SlotsRule, AWorkerThatDrainsHandsBackWhatHasNotBegun) {
   serve(1);
   begin({run(kA), run(kB)}, kA);
-  WorkReading draining = work_lease(++seq, {run(kA), run(kB), run(kC)});
+  WorkView draining = work_lease(++seq, {run(kA), run(kB), run(kC)});
   draining.work->draining = true;
   const SlotOrders orders = slots->watched(now, draining);
   EXPECT_TRUE(orders.terminate.empty()) << "what runs goes on";
@@ -356,7 +356,7 @@ TEST_F(SlotsRule, NoPauseKeepsTheLastReportFromTheLease) {
   run_a();
   ASSERT_TRUE(slots->told_to_end(now).put);
   now += seconds(9);
-  WorkerReading throttled = no_lease(WorkerReading::Kind::kNone);
+  LeaseRefusal throttled = no_lease(LeaseRefusal::Kind::kNone);
   throttled.retry_after = seconds(3600);
   slots->worker_answered(now, throttled);
   const WorkerReport last = put_of(end(0), {run(kA)});
@@ -367,7 +367,7 @@ TEST_F(SlotsRule, NoPauseKeepsTheLastReportFromTheLease) {
 TEST_F(SlotsRule, WhatCannotBeKilledDrainsTheWorkerAndThenEndsIt) {
   run_a_and_b();
   const std::vector<WorkEntry> entries = {run(kA), run(kB)};
-  slots->ended(now, 0, 0, "");
+  slots->happened(now, 0, Ended{0, ""});
   now += seconds(10);
   const SlotOrders stuck = slots->woke(now);
   EXPECT_FALSE(stuck.exit_code) << "another attempt runs";
@@ -385,35 +385,35 @@ TEST_F(SlotsRule, WhatCannotBeKilledDrainsTheWorkerAndThenEndsIt) {
 TEST_F(SlotsRule, WhatDiesLateHasEnded) {
   run_a_and_b();
   const std::vector<WorkEntry> entries = {run(kA), run(kB)};
-  slots->ended(now, 0, 0, "");
+  slots->happened(now, 0, Ended{0, ""});
   now += seconds(10);
   acknowledge(put_of(slots->woke(now), entries));
-  const WorkerReport report = put_of(slots->all_dead(now, 0), entries);
+  const WorkerReport report = put_of(slots->happened(now, 0, AllDead{}), entries);
   EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kEnded);
   acknowledge(report);
   EXPECT_EQ(watch({run(kA)}).kill, std::vector<int>{1});
-  EXPECT_FALSE(slots->all_dead(now, 1).exit_code) << "an answer is there to be read";
+  EXPECT_FALSE(slots->happened(now, 1, AllDead{}).exit_code) << "an answer is there to be read";
 }
 
 TEST_F(SlotsRule, ProgressAndCheckpointsWaitALittle) {
   run_a();
   acknowledge(next_put({run(kA)}));
   const SteadyTime renewed = now;
-  EXPECT_EQ(slots->progressed(now, 0, "half").wake_at, renewed + seconds(6)) << "D/10";
-  EXPECT_EQ(slots->checkpointed(now, 0, 1, "page 7").wake_at, renewed + seconds(1));
+  EXPECT_EQ(slots->happened(now, 0, Progressed{"half"}).wake_at, renewed + seconds(6)) << "D/10";
+  EXPECT_EQ(slots->happened(now, 0, Checkpointed{1, "page 7"}).wake_at, renewed + seconds(1));
   const WorkerReport report = next_put({run(kA)});
   EXPECT_EQ(now, renewed + seconds(1));
   EXPECT_EQ(answer_to(report, kA)->mark, 1);
   EXPECT_EQ(answer_to(report, kA)->message, "half");
   EXPECT_EQ(answer_to(report, kA)->checkpoint, "page 7");
-  slots->checkpointed(now, 0, 2, "page 8");
+  slots->happened(now, 0, Checkpointed{2, "page 8"});
   const SlotOrders kept = acknowledge(report);
   EXPECT_EQ(only(kept.kept).number, 1) << "a later one came after the renewal was sent";
 }
 
 TEST_F(SlotsRule, ACheckpointThatAReportLeftOutIsNotKept) {
   run_a();
-  slots->checkpointed(now, 0, 1, "page 7");
+  slots->happened(now, 0, Checkpointed{1, "page 7"});
   WorkerReport report = next_put({run(kA)});
   report.answers[0].checkpoint.clear();
   EXPECT_TRUE(acknowledge(report).kept.empty());
