@@ -1,5 +1,5 @@
-"""docs/hang.md: each block of YAML is applied, and each program runs below a real agent. It reports, it stops, it is ended
-as Hung, and the next attempt does the work."""
+"""docs/hang.md: each block of YAML is applied, and each program runs below a real agent. It reports, it stops, it is
+ended as Hung, and the next attempt does the work."""
 
 import json
 import re
