@@ -1,6 +1,6 @@
-// The words between the operator and the agent (docs/fencing.md). They are in annotations of a
-// heartbeat's Lease, in variables of the container, and in the agent's termination message. The two
-// are separate programs.
+// The words between the operator and the agent (docs/internals/heartbeat.md). They are in
+// annotations of a heartbeat's Lease, in variables of the container, and in the agent's termination
+// message. The two are separate programs.
 #pragma once
 
 #include <cstddef>

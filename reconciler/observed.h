@@ -33,7 +33,7 @@ struct NodeObservation {
   bool has_lease = true;
 };
 
-// The Lease of a job with `heartbeat` (docs/fencing.md).
+// The Lease of a job with `heartbeat` (docs/internals/heartbeat.md).
 struct LeaseView {
   std::string uid;
   std::uint64_t version = 0;

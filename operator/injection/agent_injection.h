@@ -1,4 +1,4 @@
-// Adds the agent to the pods of a job with `heartbeat` (list: docs/fencing.md). An init container
+// Adds the agent to the pods of a job with `heartbeat` (list: docs/heartbeat.md). An init container
 // copies the agent into an emptyDir. The agent runs before the first container's command, with its
 // settings and its own token. Pure.
 #pragma once

@@ -43,7 +43,7 @@ Task<void> report_fence(kube::Client& client, Log log) {
     log.info("there is a fence in the API server", {{"binding", kBinding}});
   } else if (binding.error().code == ErrorCode::kNotFound) {
     log.warn("there is no fence in the API server: its policy is not installed",
-             {{"meaning", kWithoutIt}, {"see", "docs/fencing.md"}});
+             {{"meaning", kWithoutIt}, {"see", "docs/fence-messages.md"}});
   } else if (binding.error().code != ErrorCode::kCancelled) {
     log.warn("cannot tell whether there is a fence in the API server",
              {{"error", binding.error().message}});

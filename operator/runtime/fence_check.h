@@ -1,5 +1,5 @@
 // Checks whether the API server refuses writes of old workers to their job's Lease (the fence of
-// docs/fencing.md). The operator logs this at start; nothing else depends on it.
+// docs/fence-messages.md). The operator logs this at start; nothing else depends on it.
 #pragma once
 
 #include "client/kube/client.h"

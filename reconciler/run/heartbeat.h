@@ -1,6 +1,6 @@
 // The Lease of a job with `heartbeat`: how it changes hands, and what it proves about its holder.
-// The protocol is in docs/fencing.md; tests/model/heartbeat.pml checks it. Internal to reconciler/,
-// except holder_identity().
+// The protocol is in docs/internals/heartbeat.md; tests/model/heartbeat.pml checks it.
+// Internal to reconciler/, except holder_identity().
 #pragma once
 
 #include <optional>

@@ -44,8 +44,8 @@ Verdict judge_ended_pod(const PodView& pod, EndOrder order = EndOrder::kUnknown,
 // A container has ended badly, or the pod has.
 bool has_failed(const PodView& pod);
 
-// The container is the worker, and its agent ended it because the Lease was lost (docs/fencing.md).
-// The exit code is then the agent's.
+// The container is the worker, and its agent ended it because the Lease was lost
+// (docs/internals/heartbeat.md). The exit code is then the agent's.
 bool fenced_itself(const ContainerView& container);
 
 // The verdict on a pod whose worker has fenced itself before the pod's end. Such a pod can only

@@ -12,7 +12,7 @@ def wait_said(operator, words):
 def test_whether_there_is_a_fence_is_said_at_start(cluster):
     with Operator(cluster) as operator:
         wait_said(operator, "there is no fence in the API server: its policy is not installed")
-        assert "see=docs/fencing.md" in operator.log()
+        assert "see=docs/fence-messages.md" in operator.log()
     install_fence(cluster, ["default"])
     with Operator(cluster) as operator:
         wait_said(operator, "there is a fence in the API server")

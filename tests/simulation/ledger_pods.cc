@@ -161,7 +161,7 @@ void take_ours_out(Json& object, const char* list) {
   }
 }
 
-// What docs/fencing.md lists as added to the pod of a job with a heartbeat.
+// What docs/heartbeat.md lists as added to the pod of a job with a heartbeat.
 void take_agent_out(Json& spec) {
   take_ours_out(spec, "volumes");
   take_ours_out(spec, "initContainers");
