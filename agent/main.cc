@@ -107,8 +107,8 @@ int progress(const std::vector<std::string>& arguments) {
   if (arguments.size() > 1) return usage("progress takes one message: put it into quotes");
   const Result<std::string> path = read_progress_file(process_environment);
   if (!path.ok()) return failed(path.error(), kExitUsage);
-  const Result<> told = tell_progress(*path, arguments.empty() ? "" : arguments.front());
-  return told.ok() ? 0 : failed(told.error(), kExitFailed);
+  const Result<> reported = report_progress(*path, arguments.empty() ? "" : arguments.front());
+  return reported.ok() ? 0 : failed(reported.error(), kExitFailed);
 }
 
 int checkpoint(std::vector<std::string> arguments) {

@@ -105,7 +105,7 @@ void sync(const View& view, const Change& change, Decision& decision) {
   Patch patch{seen.name,     seen.version,  durable.source,
               change.wanted, change.fields, change.refused};
   if (knows_refusals(view, change)) {
-    if (!tells_refusal(view.job.status, text_of(view.refused->fields))) return;
+    if (!reports_refusal(view.job.status, text_of(view.refused->fields))) return;
     patch.recorded = patch.wanted = change.settled();
     patch.fields = Json::object();
     patch.refused = {};
@@ -116,7 +116,7 @@ void sync(const View& view, const Change& change, Decision& decision) {
 // A change that is in force takes an earlier refusal back.
 void mirror_change(const View& view, const Change& change, Json& status) {
   if (knows_refusals(view, change)) {
-    tell_refusal(status, text_of(view.refused->fields), view.now);
+    report_refusal(status, text_of(view.refused->fields), view.now);
   } else if (view.durable->source == change.wanted && change.refused.empty()) {
     take_refusal_back(status, view.now);
   }

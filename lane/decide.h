@@ -69,7 +69,7 @@ struct Creation {
   std::string body;
 };
 // If the API server refuses the fields together, each is sent by itself: one_by_one(). Then, or if
-// some need no try, `recorded` stays until the Job's status tells of it: View::refused.
+// some need no try, `recorded` stays until the Job's status reports it: View::refused.
 struct Patch {
   std::string name;
   std::uint64_t version = 0;

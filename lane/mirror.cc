@@ -94,9 +94,9 @@ void finish(Json& status, const End& end, Time done, Time now) {
   set_condition(status, succeeds ? "Complete" : "Failed", true, end.reason, end.message, now);
 }
 
-void tell_refusal(Json& status, const std::string& message, Time now) {
-  if (tells_refusal(status, message)) return;
-  set_condition(status, kChangeRefused, false, "ChangeTried", "", now);  // another one is told anew
+void report_refusal(Json& status, const std::string& message, Time now) {
+  if (reports_refusal(status, message)) return;
+  set_condition(status, kChangeRefused, false, "ChangeTried", "", now);  // so a new one is reported
   set_condition(status, kChangeRefused, true, kChangeRefused, message, now);
 }
 
@@ -106,7 +106,7 @@ void take_refusal_back(Json& status, Time now) {
   }
 }
 
-bool tells_refusal(const Json& status, const std::string& message) {
+bool reports_refusal(const Json& status, const std::string& message) {
   for (const Json& condition : at(status, "conditions")) {
     if (string_at(condition, "type") != kChangeRefused) continue;
     return string_at(condition, "status") == "True" && string_at(condition, "message") == message;

@@ -46,9 +46,9 @@ void count(const BatchJob& job, const reconciler::Job& durable, std::optional<st
            Json& status);
 
 // The condition ChangeRefused: fields that keep their old values in the DurableJob, and why.
-void tell_refusal(Json& status, const std::string& message, Time now);
+void report_refusal(Json& status, const std::string& message, Time now);
 void take_refusal_back(Json& status, Time now);
-bool tells_refusal(const Json& status, const std::string& message);
+bool reports_refusal(const Json& status, const std::string& message);
 
 // How this DurableJob ends or has ended; none: that is not decided.
 std::optional<End> end_of(const reconciler::Job& durable);

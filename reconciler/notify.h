@@ -1,5 +1,5 @@
-// What a job tells the targets in spec.notify, and how far that is: docs/notifications.md. Plain
-// values.
+// What a job reports to the targets in spec.notify, and how far that is: docs/notifications.md.
+// Plain values.
 #pragma once
 
 #include <chrono>

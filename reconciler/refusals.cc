@@ -11,7 +11,7 @@ constexpr seconds kFirstRetry{5};
 constexpr seconds kLastRetry{30};
 constexpr seconds kStopPatience{5};
 // A webhook sets code, reason and causes of its refusal itself, as the API server would. Only the
-// message tells them apart: the API server puts this prefix before whatever a webhook says.
+// message distinguishes them: the API server puts this prefix before whatever a webhook says.
 constexpr const char* kWebhookMessage = "admission webhook";
 
 bool names_fields(const Error& error) {

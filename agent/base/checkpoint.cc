@@ -23,7 +23,7 @@ constexpr int kLookMilliseconds = 200;
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 std::string file_of(const std::string& progress_file) { return progress_file + ".checkpoint"; }
-std::string told_file_of(const std::string& progress_file) {
+std::string kept_file_of(const std::string& progress_file) {
   return progress_file + ".checkpoint-kept";
 }
 
@@ -66,7 +66,7 @@ class FolderWatch {
 Result<> wait_for(const std::string& progress_file, const std::string& id) {
   const FolderWatch watch(folder_of(progress_file));
   while (true) {
-    if (read_regular_file(told_file_of(progress_file), kMaxIdBytes) == id) return Unit{};
+    if (read_regular_file(kept_file_of(progress_file), kMaxIdBytes) == id) return Unit{};
     const auto last = read_checkpoint(file_of(progress_file));
     if (!last || last->id != id) {
       return make_error(ErrorCode::kConflict, "another checkpoint came before this one was kept");
@@ -114,7 +114,7 @@ Result<> leave_checkpoint(const std::string& progress_file, const std::string& t
 }
 
 CheckpointFile::CheckpointFile(const std::string& progress_file)
-    : path_(file_of(progress_file)), told_path_(told_file_of(progress_file)) {}
+    : path_(file_of(progress_file)), kept_path_(kept_file_of(progress_file)) {}
 
 std::optional<Checkpoint> CheckpointFile::look() {
   auto found = read_checkpoint(path_);
@@ -127,7 +127,7 @@ std::optional<Checkpoint> CheckpointFile::look() {
 }
 
 bool CheckpointFile::acknowledge(const std::string& id) const {
-  return replace_file(told_path_, id, 0644).ok();
+  return replace_file(kept_path_, id, 0644).ok();
 }
 
 }  // namespace holdfast::agent

@@ -34,7 +34,7 @@ class CheckpointFile {
 
  private:
   const std::string path_;
-  const std::string told_path_;
+  const std::string kept_path_;
   std::string last_id_;
 };
 

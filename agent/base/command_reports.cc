@@ -16,7 +16,7 @@ void CommandReports::progressed(SteadyTime now, std::string message) {
   ++mark_;
   message_ = std::move(message);
   last_progress_ = now;
-  told_overdue_ = false;
+  recorded_overdue_ = false;
 }
 
 void CommandReports::waits(SteadyTime now) {
@@ -37,10 +37,10 @@ void CommandReports::sent() {
 
 // Reports have whole seconds.
 void CommandReports::has(std::int64_t mark, Duration age) {
-  told_mark_ = std::max(told_mark_, mark);
+  recorded_mark_ = std::max(recorded_mark_, mark);
   if (progress_deadline_ && mark == mark_ &&
       age >= std::chrono::floor<std::chrono::seconds>(*progress_deadline_)) {
-    told_overdue_ = true;
+    recorded_overdue_ = true;
   }
 }
 
@@ -51,9 +51,9 @@ std::optional<std::int64_t> CommandReports::keep() {
 
 SteadyTime CommandReports::due(SteadyTime renewed, Duration lease) const {
   SteadyTime due = SteadyTime::max();
-  if (mark_ > told_mark_) due = std::min(due, renewed + progress_pause(lease));
+  if (mark_ > recorded_mark_) due = std::min(due, renewed + progress_pause(lease));
   if (checkpoint_ > kept_) due = std::min(due, renewed + checkpoint_pause(lease));
-  if (progress_deadline_ && !told_overdue_) {
+  if (progress_deadline_ && !recorded_overdue_) {
     due = std::min(due, last_progress_ + *progress_deadline_);
   }
   return due;

@@ -59,8 +59,8 @@ class CommandReports {
   std::string sent_text_;
 
   // As the API server has it.
-  std::int64_t told_mark_ = 0;
-  bool told_overdue_ = false;
+  std::int64_t recorded_mark_ = 0;
+  bool recorded_overdue_ = false;
   std::int64_t kept_ = 0;
 };
 

@@ -23,7 +23,7 @@ inline constexpr Duration kLastWordsLimit = std::chrono::seconds(2);
 inline constexpr Duration kKillAgain = std::chrono::milliseconds(50);
 
 // A pod's end, if the API server does not say it: so long after SIGTERM, or as long as its template
-// allows. A kubelet that shuts down or evicts tells nobody how long it waits.
+// allows. A kubelet that shuts down or evicts does not report how long it waits.
 inline constexpr Duration kAssumedGrace = std::chrono::seconds(30);
 // Everything is dead so long before the pod's end: what became of the commands is still to be
 // reported.

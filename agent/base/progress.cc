@@ -18,7 +18,7 @@ bool same(const struct stat& a, const struct stat& b) {
 
 }  // namespace
 
-Result<> tell_progress(const std::string& path, const std::string& message) {
+Result<> report_progress(const std::string& path, const std::string& message) {
   return replace_file(path, message + "\n", 0644);
 }
 

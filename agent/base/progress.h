@@ -17,7 +17,7 @@ namespace holdfast::agent {
 inline constexpr std::size_t kMaxMessageBytes = 256;
 
 // The command `progress MESSAGE`.
-Result<> tell_progress(const std::string& path, const std::string& message);
+Result<> report_progress(const std::string& path, const std::string& message);
 
 class ProgressFile {
  public:

@@ -66,7 +66,7 @@ Orders Guard::child_ended(SteadyTime now, int exit_code) {
     if (phase_ != Phase::kRunning && phase_ != Phase::kFencing) return;
     child_exit_code_ = exit_code;
     const Deferral* const deferred = rest_.rule(exit_code);
-    if (deferred && phase_ == Phase::kRunning && !told_to_end_) {
+    if (deferred && phase_ == Phase::kRunning && !asked_to_end_) {
       rest_.begin(now + deferred->pause);
       rounds_.sweep(now);
       orders_.stop = Orders::Stop::kKill;
@@ -87,9 +87,9 @@ Orders Guard::all_dead(SteadyTime now) {
   });
 }
 
-Orders Guard::told_to_end(SteadyTime now) {
+Orders Guard::asked_to_end(SteadyTime now) {
   return step(now, [&] {
-    told_to_end_ = true;
+    asked_to_end_ = true;
     // The job's command has not run, so there is nothing to judge: the turn is lost, without a
     // failure.
     if (phase_ == Phase::kWaiting) {
@@ -182,7 +182,7 @@ void Guard::refused(SteadyTime now, SteadyTime sent, const LeaseRefusal& refusal
       // duration before it grants the next one. So a missing Lease could always count as a renewal.
       // It counts only after a signal to end, because otherwise a child without a Lease could run
       // forever.
-      if (told_to_end_) lease_.postpone(sent);
+      if (asked_to_end_) lease_.postpone(sent);
       return failed(now, refusal.why);
     case LeaseRefusal::Kind::kFenced:
       if (phase_ == Phase::kWaiting) return finish(kFencedExitCode, refusal.why);

@@ -93,7 +93,7 @@ class Guard {
   // No descendant of the agent is left. Call it even if the child left none.
   Orders all_dead(SteadyTime now);
   // A signal asked the agent to end. The child, if any, has received it too.
-  Orders told_to_end(SteadyTime now);
+  Orders asked_to_end(SteadyTime now);
 
   Phase phase() const { return phase_; }
   // The command has said "not yet", and does not run now.
@@ -139,7 +139,7 @@ class Guard {
   Request request_;
   CommandReports reports_;
   Rests rest_;
-  bool told_to_end_ = false;
+  bool asked_to_end_ = false;
 
   std::string fenced_why_;
   KillRounds rounds_;

@@ -67,7 +67,7 @@ void Worker::signals_have_come() {
   while (const std::optional<int> number = loop_.next_signal()) {
     if (*number == SIGCHLD) continue;
     if (started_) child_.signal(*number);
-    if (asks_to_end(*number)) obey(guard_.told_to_end(steady_now()));
+    if (asks_to_end(*number)) obey(guard_.asked_to_end(steady_now()));
   }
   reap();
 }

@@ -57,10 +57,10 @@ void Attempts::apply(SteadyTime now, const Work& work, SlotOrders& orders) {
 void Attempts::forget_gone() {
   const auto forgotten =
       std::erase_if(all_, [](const One& one) { return one.gone && !one.alive(); });
-  const bool untold = std::any_of(all_.begin(), all_.end(), [](const One& one) {
-    return one.state == State::kOver && !one.told;
+  const bool unrecorded = std::any_of(all_.begin(), all_.end(), [](const One& one) {
+    return one.state == State::kOver && !one.recorded;
   });
-  if (forgotten > 0 && untold) ++news_;
+  if (forgotten > 0 && unrecorded) ++news_;
 }
 
 void Attempts::drain(SlotOrders& orders) {
@@ -314,15 +314,15 @@ std::vector<Answer> Attempts::answers(SteadyTime now) {
   return answers;
 }
 
-// What a long report left out is not there, and so is not told.
-void Attempts::told(const WorkerReport& report, SlotOrders& orders) {
+// What a long report left out is not there, and so is not recorded.
+void Attempts::recorded(const WorkerReport& report, SlotOrders& orders) {
   for (const Answer& answer : report.answers) {
     const auto found =
         std::find_if(all_.begin(), all_.end(), [&](const One& one) { return one.id == answer.id; });
     if (found == all_.end()) continue;
     One& one = *found;
     // A later report may have had no more room for it.
-    one.told = one.state == State::kOver && answer.kind == one.kind;
+    one.recorded = one.state == State::kOver && answer.kind == one.kind;
     one.reports.has(answer.mark, seconds(answer.age_seconds));
     if (!one.alive() || answer.checkpoint != one.reports.sent_checkpoint()) continue;
     if (const auto kept = one.reports.keep()) orders.kept.push_back({one.slot, *kept});

@@ -63,7 +63,7 @@ class Attempts {
   // For a renewal that is sent now.
   std::vector<Answer> answers(SteadyTime now);
   // The API server has this report.
-  void told(const WorkerReport& report, SlotOrders& orders);
+  void recorded(const WorkerReport& report, SlotOrders& orders);
   // Grows with each piece of news that a renewal should carry at once.
   std::int64_t news() const { return news_; }
   // When the progress and the checkpoints of those that run should be reported.
@@ -109,7 +109,7 @@ class Attempts {
     AnswerKind kind = AnswerKind::kRunning;
     int exit_code = 0;
     std::string result;
-    bool told = false;  // the API server's last report has the answer
+    bool recorded = false;  // the API server's last report has the answer
     CommandReports reports;
 
     bool alive() const { return state == State::kRuns || state == State::kDies; }

@@ -40,7 +40,7 @@ class LinePrefixer {
 // The end of what one command has written to its pipes. Any thread.
 class Tail {
  public:
-  // `pipes`: how many it will be told of as closed.
+  // `pipes`: how many will be reported to it as closed.
   explicit Tail(int pipes) : open_(pipes) {}
 
   void add(std::string_view text);

@@ -6,30 +6,30 @@
 
 namespace holdfast::agent {
 
-void PodGrace::told_to_end(SteadyTime now) {
-  told_to_end_ = true;
+void PodGrace::asked_to_end(SteadyTime now) {
+  asked_to_end_ = true;
   if (!began_) began_ = now;
 }
 
 // After a second deletion with a shorter grace the kubelet waits that long again.
 void PodGrace::marked(SteadyTime now, Duration grace) {
   if (!began_) began_ = now;
-  if (!told_grace_) {
-    told_end_ = *began_ + grace;
-  } else if (grace < *told_grace_) {
-    told_end_ = std::min(*told_end_, now + grace);
+  if (!marked_grace_) {
+    marked_end_ = *began_ + grace;
+  } else if (grace < *marked_grace_) {
+    marked_end_ = std::min(*marked_end_, now + grace);
   }
-  told_grace_ = grace;
+  marked_grace_ = grace;
 }
 
 SteadyTime PodGrace::end() const {
-  return told_end_.value_or(*began_ + std::min(kAssumedGrace, pod_grace_));
+  return marked_end_.value_or(*began_ + std::min(kAssumedGrace, pod_grace_));
 }
 
 SteadyTime PodGrace::kill_by() const { return std::max(end() - kBeforeEnd, *began_); }
 
 SteadyTime PodGrace::stop_at() const {
-  const Duration wait = told_grace_ ? Duration::zero() : mark_wait(end() - *began_);
+  const Duration wait = marked_grace_ ? Duration::zero() : mark_wait(end() - *began_);
   return std::max(kill_by() - stop_grace_, *began_ + wait);
 }
 

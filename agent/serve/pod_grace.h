@@ -22,11 +22,11 @@ class PodGrace {
       : pod_grace_(pod_grace), stop_grace_(stop_grace) {}
 
   // SIGTERM came.
-  void told_to_end(SteadyTime now);
+  void asked_to_end(SteadyTime now);
   // A version of the work Lease has the pod's grace.
   void marked(SteadyTime now, Duration grace);
 
-  bool told() const { return told_to_end_; }
+  bool is_asked_to_end() const { return asked_to_end_; }
   // SIGTERM or a mark came. The others only then.
   bool has_begun() const { return began_.has_value(); }
   // Of the pod.
@@ -40,10 +40,10 @@ class PodGrace {
   const Duration pod_grace_;
   const Duration stop_grace_;
 
-  bool told_to_end_ = false;
-  std::optional<SteadyTime> began_;     // SIGTERM, or the first mark
-  std::optional<Duration> told_grace_;  // the last mark's
-  std::optional<SteadyTime> told_end_;  // what that means
+  bool asked_to_end_ = false;
+  std::optional<SteadyTime> began_;       // SIGTERM, or the first mark
+  std::optional<Duration> marked_grace_;  // the last mark's
+  std::optional<SteadyTime> marked_end_;  // what that means
 };
 
 }  // namespace holdfast::agent

@@ -54,7 +54,7 @@ PoolAgent::PoolAgent(ServeSettings settings, std::vector<std::string> command, b
       looks_(loop_.io(), {settings_.host, settings_.port, settings_.credentials}, settings_.slots),
       watch_(loop_.io(), {settings_.host, settings_.port, settings_.credentials}, work_, random_,
              [this](const WorkReading& reading) {
-               tell([&](SteadyTime now) { return slots_.watched(now, reading); });
+               notify([&](SteadyTime now) { return slots_.watched(now, reading); });
              }),
       out_(STDOUT_FILENO),
       err_(STDERR_FILENO),
@@ -93,13 +93,13 @@ int PoolAgent::run() {
 // -- what wakes it -----------------------------------------------------------------------------
 
 template <class Event>
-void PoolAgent::tell(Event event) {
+void PoolAgent::notify(Event event) {
   obey(slots_.deadlines(steady_now()));
   if (!loop_.exit_code()) obey(event(steady_now()));
 }
 
 void PoolAgent::time_has_come() {
-  tell([&](SteadyTime now) { return slots_.woke(now); });
+  notify([&](SteadyTime now) { return slots_.woke(now); });
   // After each SIGKILL, look for ended processes again.
   reap();
 }
@@ -108,7 +108,7 @@ void PoolAgent::signals_have_come() {
   obey(slots_.deadlines(steady_now()));
   while (const std::optional<int> number = loop_.next_signal()) {
     if (!asks_to_end(*number)) continue;
-    tell([&](SteadyTime now) { return slots_.told_to_end(now); });
+    notify([&](SteadyTime now) { return slots_.asked_to_end(now); });
   }
   reap();
 }
@@ -151,7 +151,7 @@ void PoolAgent::tick() {
 }
 
 void PoolAgent::happened(int slot, SlotEvent event) {
-  tell([&](SteadyTime now) { return slots_.happened(now, slot, std::move(event)); });
+  notify([&](SteadyTime now) { return slots_.happened(now, slot, std::move(event)); });
 }
 
 void PoolAgent::says(std::string line) { loop_.say_later(std::move(line)); }
@@ -204,7 +204,7 @@ void PoolAgent::get_work() {
       work_.path(), std::nullopt,
       [this](int status, std::string_view text) { return work_.read(status, text); },
       [this](const WorkReading& reading) {
-        tell([&](SteadyTime now) { return slots_.work_answered(now, reading); });
+        notify([&](SteadyTime now) { return slots_.work_answered(now, reading); });
         if (!loop_.exit_code()) watch_.seen(steady_now(), reading);
       });
 }
@@ -219,7 +219,7 @@ void PoolAgent::write_worker(const std::optional<WorkerReport>& report) {
         return put ? worker_.read_renewal(status, text) : worker_.read(status, text);
       },
       [this](const WorkerReading& reading) {
-        tell([&](SteadyTime now) { return slots_.worker_answered(now, reading); });
+        notify([&](SteadyTime now) { return slots_.worker_answered(now, reading); });
       });
 }
 
@@ -281,7 +281,7 @@ void PoolAgent::looked(const SlotOrders::Look& look, LookFor purpose, std::uint6
     reading.why = why;
   }
   slot_looks_[static_cast<std::size_t>(look.slot)] = PendingLook{};
-  tell([&](SteadyTime now) {
+  notify([&](SteadyTime now) {
     return purpose == LookFor::kMessage ? slots_.message_read(now, look.id, reading)
                                         : slots_.looked(now, look.id, reading);
   });

@@ -54,7 +54,7 @@ class PoolAgent : private SlotRunner::Listener {
   void tick();
   // Checks the deadlines, and then gives Slots the event. Nothing after the end.
   template <class Event>
-  void tell(Event event);
+  void notify(Event event);
   void obey(const SlotOrders& orders);
   void stop(const SlotOrders& orders);
   void send(const SlotOrders& orders);

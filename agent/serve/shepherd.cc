@@ -62,7 +62,7 @@ void die_with(pid_t parent) {
   if (::getppid() != parent) ::_exit(kCannotRun);
 }
 
-void tell_agent(const Message& message) {
+void notify_agent(const Message& message) {
   static_cast<void>(!::send(kSocket, &message, sizeof message, MSG_NOSIGNAL));
 }
 
@@ -75,7 +75,7 @@ void tell_agent(const Message& message) {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (steady_now() >= start.before) {
-    tell_agent({Message::kMissed, 0});
+    notify_agent({Message::kMissed, 0});
     ::_exit(kCannotRun);
   }
   ::execvpe(start.words[0], start.words.data(), start.environment.data());
@@ -104,7 +104,7 @@ bool reap(pid_t command, bool& runs) {
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
     if (pid != command) continue;
     runs = false;
-    tell_agent(
+    notify_agent(
         {Message::kExit, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status)});
   }
   return pid == 0;
@@ -146,7 +146,7 @@ bool reap(pid_t command, bool& runs) {
   if (pid == 0) become(start, self);
   if (pid < 0) {
     complain(start.words[0], errno);
-    tell_agent({Message::kMissed, 0});
+    notify_agent({Message::kMissed, 0});
     ::_exit(0);
   }
   ::setpgid(pid, pid);  // in both processes: the first wins

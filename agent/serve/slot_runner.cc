@@ -220,7 +220,7 @@ SteadyTime SlotRunner::tick(SteadyTime now, std::optional<SteadyTime> renewed) {
   advance(now);
   if (!run_.running) return SteadyTime::max();
   if (run_.missed) return SteadyTime::max();  // until its shepherd has ended
-  if (run_.exit_code) return run_.told_end ? SteadyTime::max() : run_.last_look_until;
+  if (run_.exit_code) return run_.reported_end ? SteadyTime::max() : run_.last_look_until;
   return run_.look_at;
 }
 
@@ -232,9 +232,9 @@ void SlotRunner::advance(SteadyTime now) {
     if (start == starts_) listener_.happened(slot_, AllDead{});
     return;
   }
-  if (!run_.told_end && run_.exit_code &&
+  if (!run_.reported_end && run_.exit_code &&
       (run_.last_look || run_.killed || now >= run_.last_look_until)) {
-    run_.told_end = true;
+    run_.reported_end = true;
     if (!run_.last_look && !run_.killed) {
       listener_.says(settings_.folder + " hangs: the result of job " + assignment_.job_name +
                      ", attempt " + std::to_string(id_.attempt) + " is not read");
@@ -242,7 +242,8 @@ void SlotRunner::advance(SteadyTime now) {
     // Its answer is the order to kill what is left.
     listener_.happened(slot_, Ended{*run_.exit_code, std::move(run_.result)});
   }
-  if (start != starts_ || !run_.running || !run_.gone || !(run_.told_end || run_.killed)) return;
+  if (start != starts_ || !run_.running || !run_.gone || !(run_.reported_end || run_.killed))
+    return;
   run_.running = false;
   listener_.happened(slot_, AllDead{});
 }

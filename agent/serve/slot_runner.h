@@ -82,7 +82,7 @@ class SlotRunner {
     bool killed = false;
     bool gone = false;     // no process is left
     bool orphans = false;  // the shepherd did not see the end
-    bool told_end = false;
+    bool reported_end = false;
     std::optional<int> exit_code = std::nullopt;
     std::string result = {};
     bool looks = false;  // at the files
@@ -121,7 +121,7 @@ class SlotRunner {
   Assignment assignment_;
   CommandFiles command_files_;
   std::shared_ptr<Tail> tail_;
-  std::uint64_t starts_ = 0;  // tells its news from others'
+  std::uint64_t starts_ = 0;  // distinguishes its news from others'
   Run run_;
 };
 

@@ -85,7 +85,7 @@ SlotOrders Slots::worker_answered(SteadyTime now, const WorkerReading& reading) 
     if (!why.empty()) return fence(now, now + grace(settings_.duration), std::move(why));
     worker_uid_ = view.uid;
     lease_.confirmed();
-    attempts_.told(*view.report, orders_);
+    attempts_.recorded(*view.report, orders_);
     if (request_.wants == Wants::kRenewal) acknowledged(sent);
   });
 }
@@ -105,10 +105,10 @@ SlotOrders Slots::happened(SteadyTime now, int slot, SlotEvent event) {
   return step(now, [&] { attempts_.happened(now, slot, std::move(event), orders_); });
 }
 
-SlotOrders Slots::told_to_end(SteadyTime now) {
+SlotOrders Slots::asked_to_end(SteadyTime now) {
   return step(now, [&] {
-    if (over() || pod_.told()) return;
-    pod_.told_to_end(now);
+    if (over() || pod_.is_asked_to_end()) return;
+    pod_.asked_to_end(now);
     drain("asked to end");
   });
 }
@@ -139,7 +139,7 @@ void Slots::check_deadlines(SteadyTime now) {
 
 // The pod's grace: its commands end in time for a last report.
 void Slots::check_grace(SteadyTime now) {
-  if (pod_.told() && now >= pod_.end()) {
+  if (pod_.is_asked_to_end() && now >= pod_.end()) {
     orders_.kill_everything = attempts_.alive();
     return finish(attempts_.alive() ? kFencedExitCode : 0,
                   attempts_.alive() ? "processes outlive the pod's grace" : "");
@@ -198,8 +198,8 @@ void Slots::worker_refused(SteadyTime now, const LeaseRefusal& refusal) {
 void Slots::acknowledged(SteadyTime sent) {
   phase_ = Phase::kServing;
   lease_.acknowledged(sent);
-  told_news_ = request_.news;
-  told_draining_ = told_draining_ || request_.draining;
+  recorded_news_ = request_.news;
+  recorded_draining_ = recorded_draining_ || request_.draining;
 }
 
 std::string Slots::lost(const WorkerView& view) const {
@@ -271,7 +271,7 @@ void Slots::plan(SteadyTime now) {
   }
   if (attempts_.alive()) wake(lease_.terminate_at());
   if (pod_.has_begun() && !stopping_) wake(pod_.stop_at());
-  if (pod_.told()) wake(pod_.end());
+  if (pod_.is_asked_to_end()) wake(pod_.end());
   plan_request(now);
 }
 
@@ -284,9 +284,9 @@ void Slots::plan_end() {
   }
   if (attempts_.only_stuck()) return finish(kFencedExitCode, "processes cannot be killed");
   if (attempts_.stuck()) drain("processes cannot be killed");
-  if (!pod_.told() || !attempts_.empty()) return;
+  if (!pod_.is_asked_to_end() || !attempts_.empty()) return;
   // Before the first renewal nobody counts on this worker.
-  if (told_draining_ || !named_) finish(0);
+  if (recorded_draining_ || !named_) finish(0);
 }
 
 void Slots::plan_request(SteadyTime now) {
@@ -315,10 +315,10 @@ void Slots::plan_request(SteadyTime now) {
 
 // When a renewal is due for the sake of what it reports.
 SteadyTime Slots::report_wanted() const {
-  if (draining_ && !told_draining_) return SteadyTime{};
+  if (draining_ && !recorded_draining_) return SteadyTime{};
   if (!lease_.renewed()) return SteadyTime::max();
   SteadyTime due = attempts_.report_due(*lease_.renewed());
-  if (attempts_.news() > told_news_) {
+  if (attempts_.news() > recorded_news_) {
     due = std::min(due, *lease_.renewed() + kPauseForEach * std::max(attempts_.count() - 1, 0));
   }
   return due;
@@ -330,8 +330,8 @@ void Slots::check() const {
   invariant(!over() || !lease_.in_progress(), "whoever fences itself asks for nothing more");
   invariant(!serves || (named_ && lease_.renewed()), "a worker serves once it has renewed");
   invariant(phase_ != Phase::kFencing || attempts_.alive(), "a fence lasts until nothing is alive");
-  invariant(told_news_ <= attempts_.news(), "no more news is acknowledged than there was");
-  invariant(draining_ || !told_draining_, "only a worker that drains has said so");
+  invariant(recorded_news_ <= attempts_.news(), "no more news is acknowledged than there was");
+  invariant(draining_ || !recorded_draining_, "only a worker that drains has said so");
 }
 
 void Slots::wake(SteadyTime when) { orders_.wake_at = std::min(orders_.wake_at, when); }

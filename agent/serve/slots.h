@@ -91,7 +91,7 @@ class Slots {
   // What has become of the command of the slot.
   SlotOrders happened(SteadyTime now, int slot, SlotEvent event);
   // SIGTERM. The commands have not received it.
-  SlotOrders told_to_end(SteadyTime now);
+  SlotOrders asked_to_end(SteadyTime now);
 
   Phase phase() const { return phase_; }
   bool draining() const { return draining_; }
@@ -145,10 +145,10 @@ class Slots {
   WorkSeen work_;
   bool named_ = false;
   Request request_;
-  std::int64_t told_news_ = 0;  // in an acknowledged renewal
+  std::int64_t recorded_news_ = 0;  // in an acknowledged renewal
 
   bool draining_ = false;
-  bool told_draining_ = false;  // in an acknowledged renewal
+  bool recorded_draining_ = false;  // in an acknowledged renewal
   PodGrace pod_;
   bool stopping_ = false;  // all commands, as the pod ends
 

@@ -3,7 +3,7 @@
 // was true at a moment is compared with what a request of that resource shows that was sent after
 // it:
 //
-// 1. A consistent list of one object tells the resource's version. In a busy cluster the watch
+// 1. A consistent list of one object gives the resource's version. In a busy cluster the watch
 //    passes it at once.
 // 2. A quiet kind passes it only with a bookmark, once a minute. Then it lists the namespace's
 //    metadata, consistently, and compares it with the cache. The watch must then bring each

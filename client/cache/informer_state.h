@@ -32,7 +32,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     bool delivered = false;     // the first list
     bool live = false;          // as last reported
     bool fresh = false;         // likewise
-    bool to_refresh = false;    // the machine is told in a turn of its own
+    bool to_refresh = false;    // the machine is notified in a turn of its own
     SteadyTime last_life{};
   };
 

@@ -33,7 +33,7 @@ class Reach {
     return check_.shown(namespace_) >= moment;
   }
   // The cache has everything of the namespace of this moment, and of `version`, which an answer of
-  // the cache's own resource told. If not, `wake` gets the key once it has. The key begins with
+  // the cache's own resource reported. If not, `wake` gets the key once it has. The key begins with
   // "<namespace>/".
   bool has(const std::string& namespace_, Moment moment, const std::string& key,
            std::uint64_t version = 0);

@@ -30,9 +30,9 @@ struct ReconcilePool::State : std::enable_shared_from_this<ReconcilePool::State>
   void dispatch();
   void dispatch_later();
   void settle(const std::string& key, const ReconcileResult& result, Duration took);
-  void tell_idle();
-  void tell_idle_later();
-  void tell_active() {
+  void notify_idle();
+  void notify_idle_later();
+  void report_active() {
     if (metrics.on_active) metrics.on_active(share.in_use());
   }
   static Task<void> run(std::shared_ptr<State> state, std::string key);
@@ -60,10 +60,10 @@ void ReconcilePool::State::dispatch() {
     std::optional<std::string> key = queue.take(admits);
     if (!key) break;
     share.begin(kube::namespace_of(*key));
-    tell_active();
+    report_active();
     spawn(run(shared_from_this(), std::move(*key)));
   }
-  tell_idle();
+  notify_idle();
 }
 
 void ReconcilePool::State::dispatch_later() {
@@ -120,21 +120,21 @@ void ReconcilePool::State::settle(const std::string& key, const ReconcileResult&
   }
   queue.done(key);
   share.end(kube::namespace_of(key));
-  tell_active();
+  report_active();
   if (metrics.on_result) metrics.on_result(label, took);
   dispatch_later();
 }
 
-void ReconcilePool::State::tell_idle() {
+void ReconcilePool::State::notify_idle() {
   if (share.in_use() > 0) return;
   for (const auto& handler : std::exchange(pause_handlers, {})) handler();
   if (!stopping) return;
   for (const auto& handler : std::exchange(idle_handlers, {})) handler();
 }
 
-void ReconcilePool::State::tell_idle_later() {
+void ReconcilePool::State::notify_idle_later() {
   deps.loop.post([weak = weak_from_this()] {
-    if (const std::shared_ptr<State> state = weak.lock()) state->tell_idle();
+    if (const std::shared_ptr<State> state = weak.lock()) state->notify_idle();
   });
 }
 
@@ -161,14 +161,14 @@ int ReconcilePool::active() const { return state_->share.in_use(); }
 
 void ReconcilePool::when_idle(std::function<void()> idle) {
   state_->pause_handlers.push_back(std::move(idle));
-  state_->tell_idle_later();
+  state_->notify_idle_later();
 }
 
 void ReconcilePool::stop(std::function<void()> on_idle) {
   state_->stopping = true;
   state_->queue.shut_down();
   if (on_idle) state_->idle_handlers.push_back(std::move(on_idle));
-  state_->tell_idle_later();
+  state_->notify_idle_later();
 }
 
 }  // namespace holdfast::controller

@@ -113,7 +113,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   void add(const std::string& key, Priority priority);
   void add_after(const std::string& key, Duration delay, Priority priority);
   void make_ready(const std::string& key, Item& item);
-  void tell_ready();
+  void post_ready();
   Duration bucket_delay(const std::string& tenant);
   void sweep_buckets(double rate, double burst);
   Level* next_level(const Admits& admits, const std::string** key);
@@ -129,7 +129,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   std::unordered_map<std::string, int> failures;
   std::size_t processing = 0;
   bool patient_had_turn = false;
-  bool told = false;  // on_ready is posted
+  bool ready_posted = false;  // on_ready is posted
   bool stopped = false;
 
   // The overall bucket, in equal parts for the tenants that have failed lately; below zero are the
@@ -145,19 +145,19 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   SteadyTime swept_at{};
 };
 
-void WorkQueue::State::tell_ready() {
-  if (std::exchange(told, true)) return;
+void WorkQueue::State::post_ready() {
+  if (std::exchange(ready_posted, true)) return;
   loop.post([weak = weak_from_this()] {
     const std::shared_ptr<State> state = weak.lock();
     if (!state) return;
-    state->told = false;
+    state->ready_posted = false;
     if (state->on_ready && state->depth() > 0) state->on_ready();
   });
 }
 
 void WorkQueue::State::make_ready(const std::string& key, Item& item) {
   item.position = level(item.priority).add(key);
-  tell_ready();
+  post_ready();
 }
 
 void WorkQueue::State::add(const std::string& key, Priority priority) {

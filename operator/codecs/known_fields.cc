@@ -83,10 +83,10 @@ class SpecReader {
     const bool fits = !value.is_number_integer() ||
                       (value.int_or(0) >= field.least && value.int_or(0) <= field.most);
     if (!is_word_of(field, value) || !fits) {
-      return tell(path + ": " + utf8_prefix(value.text(), kLongestValue));
+      return report(path + ": " + utf8_prefix(value.text(), kLongestValue));
     }
     if (value.is_array() && static_cast<std::int64_t>(value.size()) > field.most) {
-      return tell(path + ": " + std::to_string(value.size()) + " entries");
+      return report(path + ": " + std::to_string(value.size()) + " entries");
     }
     if (field.count == 0) return;
     std::size_t place = 0;
@@ -103,12 +103,12 @@ class SpecReader {
       if (known) {
         look(*known, value, inner);
       } else {
-        tell(inner);
+        report(inner);
       }
     });
   }
 
-  void tell(const std::string& what) {
+  void report(const std::string& what) {
     constexpr std::string_view kMore = ", ...";
     if (names_.ends_with(kMore)) return;
     const std::string next = (names_.empty() ? "" : ", ") + what;
@@ -127,7 +127,7 @@ class SpecReader {
 // with what they are taken for ("w"), its parts ("p"), and of its lists the entries by their keys
 // ("l").
 
-// The fields that tell the entries of a list apart. `waiting` is one thing with one reason.
+// The fields that distinguish the entries of a list. `waiting` is one thing with one reason.
 std::vector<std::string> keys_of(std::string_view list) {
   if (list == "runs") return {"index", "attempt"};
   if (list == "history") return {"attempt"};

@@ -39,7 +39,7 @@ void EventPace::add(Entry entry) {
 }
 
 std::optional<EventPace::Entry> EventPace::take(SteadyTime now) {
-  if (told_ && now - *told_ < kBetween) return std::nullopt;
+  if (taken_at_ && now - *taken_at_ < kBetween) return std::nullopt;
   while (!waiting_.empty()) {
     auto next = std::find_if(waiting_.begin(), waiting_.end(),
                              [](const Waiting& one) { return ends(one.last); });
@@ -51,13 +51,13 @@ std::optional<EventPace::Entry> EventPace::take(SteadyTime now) {
       drop(taken);
       continue;
     }
-    told_ = now;
-    return told_of(taken);
+    taken_at_ = now;
+    return entry_of(taken);
   }
   return std::nullopt;
 }
 
-EventPace::Entry EventPace::told_of(const Waiting& taken) {
+EventPace::Entry EventPace::entry_of(const Waiting& taken) {
   Entry entry = taken.last;
   if (taken.others == 0) return entry;
   entry.note =
@@ -70,7 +70,7 @@ std::vector<EventPace::Entry> EventPace::give_up() {
   std::vector<Entry> ends_of_it;
   for (const Waiting& one : std::exchange(waiting_, {})) {
     if (ends(one.last)) {
-      ends_of_it.push_back(told_of(one));
+      ends_of_it.push_back(entry_of(one));
     } else {
       drop(one);
     }
@@ -80,7 +80,7 @@ std::vector<EventPace::Entry> EventPace::give_up() {
 
 std::optional<SteadyTime> EventPace::wake() const {
   if (waiting_.empty()) return std::nullopt;
-  return told_ ? *told_ + kBetween : filled_;
+  return taken_at_ ? *taken_at_ + kBetween : filled_;
 }
 
 std::uint64_t EventPace::take_dropped() { return std::exchange(dropped_, 0); }

@@ -4,7 +4,7 @@
 // ends (action Finish) goes first and costs nothing of the 25. Pure.
 //
 //   pace.add({true, "AttemptLost", "Retry", note, 1, now});
-//   while (const auto next = pace.take(now)) tell(*next);
+//   while (const auto next = pace.take(now)) report(*next);
 //   if (const auto wake = pace.wake()) ...   // take() again then
 #pragma once
 
@@ -48,14 +48,14 @@ class EventPace {
     Entry last;
     std::int64_t others = 0;  // with other notes, before it
   };
-  static Entry told_of(const Waiting& taken);
+  static Entry entry_of(const Waiting& taken);
   void drop(const Waiting& one) {
     dropped_ += static_cast<std::uint64_t>(one.others + one.last.count);
   }
   bool may_spend(SteadyTime now);
 
   std::vector<Waiting> waiting_;  // of different kinds, oldest first
-  std::optional<SteadyTime> told_;
+  std::optional<SteadyTime> taken_at_;
   double tokens_ = kBurst;
   SteadyTime filled_;
   std::uint64_t dropped_ = 0;

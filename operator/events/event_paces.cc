@@ -2,23 +2,23 @@
 
 namespace holdfast::events {
 
-std::vector<EventPaces::Told> EventPaces::add(const ObjectReference& regarding,
-                                              EventPace::Entry entry, SteadyTime now) {
-  std::vector<Told> told;
-  EventPace& pace = pace_of(regarding.uid, now, told);
+std::vector<EventPaces::Report> EventPaces::add(const ObjectReference& regarding,
+                                                EventPace::Entry entry, SteadyTime now) {
+  std::vector<Report> reports;
+  EventPace& pace = pace_of(regarding.uid, now, reports);
   pace.add(std::move(entry));
-  take(regarding, pace, now, told);
-  return told;
+  take(regarding, pace, now, reports);
+  return reports;
 }
 
-std::vector<EventPaces::Told> EventPaces::due(SteadyTime now) {
-  std::vector<Told> told;
+std::vector<EventPaces::Report> EventPaces::due(SteadyTime now) {
+  std::vector<Report> reports;
   while (!early_until_.empty() && early_until_.begin()->first <= now) {
     const std::string uid = early_until_.begin()->second;
     const ObjectReference regarding = take_early(uid);
-    take(regarding, pace_of(uid, now, told), now, told);
+    take(regarding, pace_of(uid, now, reports), now, reports);
   }
-  return told;
+  return reports;
 }
 
 std::optional<SteadyTime> EventPaces::wake() const {
@@ -26,22 +26,23 @@ std::optional<SteadyTime> EventPaces::wake() const {
   return early_until_.begin()->first;
 }
 
-std::vector<EventPaces::Told> EventPaces::give_up() {
-  std::vector<Told> told;
+std::vector<EventPaces::Report> EventPaces::give_up() {
+  std::vector<Report> reports;
   while (!early_.empty()) {
     const std::string uid = early_.begin()->first;
     const ObjectReference regarding = take_early(uid);
-    give_up(regarding, pace_of(uid, SteadyTime(), told), told);
+    give_up(regarding, pace_of(uid, SteadyTime(), reports), reports);
   }
-  return told;
+  return reports;
 }
 
-EventPace& EventPaces::pace_of(const std::string& uid, SteadyTime now, std::vector<Told>& told) {
+EventPace& EventPaces::pace_of(const std::string& uid, SteadyTime now,
+                               std::vector<Report>& reports) {
   std::optional<LruMap<EventPace>::Entry> evicted;
   EventPace& pace = paces_.get(uid, EventPace(now), &evicted);
   if (evicted && early_.count(evicted->first) != 0) {
     const ObjectReference regarding = take_early(evicted->first);
-    give_up(regarding, evicted->second, told);
+    give_up(regarding, evicted->second, reports);
   }
   return pace;
 }
@@ -53,9 +54,9 @@ ObjectReference EventPaces::take_early(const std::string& uid) {
 }
 
 void EventPaces::take(const ObjectReference& regarding, EventPace& pace, SteadyTime now,
-                      std::vector<Told>& told) {
+                      std::vector<Report>& reports) {
   while (std::optional<EventPace::Entry> next = pace.take(now)) {
-    told.push_back({regarding, std::move(*next)});
+    reports.push_back({regarding, std::move(*next)});
   }
   dropped_ += pace.take_dropped();
   const std::optional<SteadyTime> wake = pace.wake();
@@ -65,8 +66,8 @@ void EventPaces::take(const ObjectReference& regarding, EventPace& pace, SteadyT
 }
 
 void EventPaces::give_up(const ObjectReference& regarding, EventPace& pace,
-                         std::vector<Told>& told) {
-  for (EventPace::Entry& entry : pace.give_up()) told.push_back({regarding, std::move(entry)});
+                         std::vector<Report>& reports) {
+  for (EventPace::Entry& entry : pace.give_up()) reports.push_back({regarding, std::move(entry)});
   dropped_ += pace.take_dropped();
 }
 

@@ -1,5 +1,5 @@
 // The paces of all objects with Events (event_pace.h), at most `capacity`. An object that makes
-// room for another one tells at once how it ends, and drops what else waits. Pure.
+// room for another one reports at once how it ends, and drops what else waits. Pure.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,20 @@ namespace holdfast::events {
 
 class EventPaces {
  public:
-  struct Told {
+  struct Report {
     ObjectReference regarding;
     EventPace::Entry entry;
   };
   explicit EventPaces(std::size_t capacity) : paces_(capacity) {}
 
-  // Returns what may be told now.
-  std::vector<Told> add(const ObjectReference& regarding, EventPace::Entry entry, SteadyTime now);
-  std::vector<Told> due(SteadyTime now);
+  // Returns what may be reported now.
+  std::vector<Report> add(const ObjectReference& regarding, EventPace::Entry entry, SteadyTime now);
+  std::vector<Report> due(SteadyTime now);
   // When due() has the next one; none: nothing waits.
   std::optional<SteadyTime> wake() const;
-  // Nothing will be told after this. Returns how objects end, of what waits.
-  std::vector<Told> give_up();
-  // How many will never be told, since the last call.
+  // Nothing will be reported after this. Returns how objects end, of what waits.
+  std::vector<Report> give_up();
+  // How many will never be reported, since the last call.
   std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
  private:
@@ -40,11 +40,11 @@ class EventPaces {
     ObjectReference regarding;
     SteadyTime until{};
   };
-  EventPace& pace_of(const std::string& uid, SteadyTime now, std::vector<Told>& told);
+  EventPace& pace_of(const std::string& uid, SteadyTime now, std::vector<Report>& reports);
   ObjectReference take_early(const std::string& uid);
   void take(const ObjectReference& regarding, EventPace& pace, SteadyTime now,
-            std::vector<Told>& told);
-  void give_up(const ObjectReference& regarding, EventPace& pace, std::vector<Told>& told);
+            std::vector<Report>& reports);
+  void give_up(const ObjectReference& regarding, EventPace& pace, std::vector<Report>& reports);
 
   LruMap<EventPace> paces_;  // by UID
   // Those with Events that come too early.

@@ -29,7 +29,7 @@ constexpr int kMostInFlight = 8;
 // burst of jobs leave a busy API server to the jobs, and namespaces with hanging writes or a slow
 // webhook leave most of the writes to others.
 constexpr int kRest = 3;
-constexpr Duration kTellOverflow = std::chrono::minutes(1);
+constexpr Duration kOverflowReportPause = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -59,19 +59,19 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
     TimerId finish = 0;
   };
   Timers timers;
-  std::optional<SteadyTime> overflow_told;
+  std::optional<SteadyTime> overflow_reported;
 
-  void tell_all(const std::vector<EventPaces::Told>& all);
+  void report_all(const std::vector<EventPaces::Report>& all);
   void wait_for_pace();
   void finish_if_done();
   void stop();
-  void tell(const ObjectReference& regarding, const EventPace::Entry& entry);
+  void report(const ObjectReference& regarding, const EventPace::Entry& entry);
   void enqueue(const SeriesPtr& one);
   void go_on_soon();
   void go_on();
   static Task<void> write_next(std::shared_ptr<State> self, SeriesPtr one);
   SteadyTime failed(const SeriesPtr& one, const Error& error);
-  void tell_overflow(const std::string& namespace_);
+  void report_overflow(const std::string& namespace_);
   void lost(const Series& one, const Error& error);
 };
 
@@ -163,10 +163,10 @@ void EventRecorder::State::lost(const Series& one, const Error& error) {
   }
 }
 
-void EventRecorder::State::tell_overflow(const std::string& namespace_) {
+void EventRecorder::State::report_overflow(const std::string& namespace_) {
   const SteadyTime now = loop.now();
-  if (overflow_told && now - *overflow_told < kTellOverflow) return;
-  overflow_told = now;
+  if (overflow_reported && now - *overflow_reported < kOverflowReportPause) return;
+  overflow_reported = now;
   log.warn("Events are dropped: too many wait to be written",
            {{"namespace", namespace_}, {"waiting", std::to_string(line.waiting())}});
 }
@@ -193,12 +193,12 @@ void EventRecorder::record(const ObjectReference& regarding, bool warning,
   // A repeat of one that is not written yet costs nothing.
   const Series event = series_of(regarding, entry);
   const SeriesPtr& known = state.series.get(series_key(event), nullptr);
-  if (known && known->queued) return state.tell(regarding, entry);
-  state.tell_all(state.paces.add(regarding, std::move(entry), state.loop.now()));
+  if (known && known->queued) return state.report(regarding, entry);
+  state.report_all(state.paces.add(regarding, std::move(entry), state.loop.now()));
 }
 
-void EventRecorder::State::tell_all(const std::vector<EventPaces::Told>& all) {
-  for (const EventPaces::Told& one : all) tell(one.regarding, one.entry);
+void EventRecorder::State::report_all(const std::vector<EventPaces::Report>& all) {
+  for (const EventPaces::Report& one : all) report(one.regarding, one.entry);
   dropped += paces.take_dropped();
   if (timers.pace == 0) wait_for_pace();
 }
@@ -210,11 +210,11 @@ void EventRecorder::State::wait_for_pace() {
     const std::shared_ptr<State> self = weak.lock();
     if (!self) return;
     self->timers.pace = 0;
-    self->tell_all(self->paces.due(self->loop.now()));
+    self->report_all(self->paces.due(self->loop.now()));
   });
 }
 
-void EventRecorder::State::tell(const ObjectReference& regarding, const EventPace::Entry& entry) {
+void EventRecorder::State::report(const ObjectReference& regarding, const EventPace::Entry& entry) {
   Series event = series_of(regarding, entry);
   SeriesPtr& one = series.get(series_key(event), nullptr);
   if (!one) {
@@ -223,7 +223,7 @@ void EventRecorder::State::tell(const ObjectReference& regarding, const EventPac
   }
   if (!one->queued && !line.admits(regarding.namespace_)) {
     ++dropped;
-    return tell_overflow(regarding.namespace_);
+    return report_overflow(regarding.namespace_);
   }
   one->last = clock.now(entry.at);
   if (one->count == 0) one->first = one->last;
@@ -237,7 +237,7 @@ void EventRecorder::finish(std::function<void()> finished) {
   State& state = *state_;
   assert(!state.finished && !state.stopped);
   state.finished = std::move(finished);
-  state.tell_all(state.paces.give_up());
+  state.report_all(state.paces.give_up());
   state.timers.finish = state.loop.call_after(kFinishLimit, [weak = state_->weak_from_this()] {
     const std::shared_ptr<State> self = weak.lock();
     if (!self) return;
@@ -259,7 +259,7 @@ void EventRecorder::stop() { state_->stop(); }
 void EventRecorder::State::stop() {
   if (std::exchange(stopped, true)) return;
   dropped += line.waiting();
-  for (const EventPaces::Told& one : paces.give_up()) {
+  for (const EventPaces::Report& one : paces.give_up()) {
     dropped += static_cast<std::uint64_t>(one.entry.count);
   }
   dropped += paces.take_dropped();

@@ -25,13 +25,13 @@ Task<Result<>> SeriesWriter::write(SeriesPtr one) {
     one->written = 0;
     one->first = one->last;
   }
-  const std::int64_t telling = one->count;
+  const std::int64_t sending = one->count;
   auto call = client_.post(kube::collection_path(kGroupPath, "events", namespace_),
                            event_json(*one, instance_), {kWriteTimeout});
   const Result<JsonDocument> answer = co_await call;
   if (answer.ok()) {
     one->exists = true;
-    one->written = telling;
+    one->written = sending;
     co_return Unit{};
   }
   if (answer.error().code != ErrorCode::kAlreadyExists) co_return answer.error();
@@ -53,13 +53,13 @@ Task<Result<>> SeriesWriter::join(SeriesPtr one, std::string path) {
 }
 
 Task<Result<>> SeriesWriter::patch(SeriesPtr one, std::string path) {
-  const std::int64_t telling = one->count;
+  const std::int64_t sending = one->count;
   auto call = client_.patch(path, Json{{"series", series_json(*one)}}.dump(),
                             {kWriteTimeout, "application/merge-patch+json"});
   const Result<JsonDocument> answer = co_await call;
   if (!answer.ok()) co_return answer.error();
   one->exists = true;
-  one->written = telling;
+  one->written = sending;
   co_return Unit{};
 }
 

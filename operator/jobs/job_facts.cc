@@ -80,9 +80,9 @@ std::optional<reconciler::OpenCreation> own_creation(const codecs::CachedJob& jo
   const bool is_unanswered = !is_there && (is_own || is_others);
   const bool may_come = (is_unseen || is_unanswered) && !attempt.requests.comes_no_more;
   if (!attempt.creating() && !may_come) return std::nullopt;
-  if (is_unseen && steady - attempt.requests.lag_told >= kOwnPodTimeout &&
+  if (is_unseen && steady - attempt.requests.lag_reported >= kOwnPodTimeout &&
       steady - attempt.requests.created_at >= kOwnPodTimeout) {
-    attempt.requests.lag_told = steady;
+    attempt.requests.lag_reported = steady;
     ++overdue;
   }
   reconciler::OpenCreation one;

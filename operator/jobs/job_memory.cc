@@ -63,9 +63,9 @@ bool JobMemory::has_creation() const {
                      [](const auto& entry) { return entry.second.creation.has_value(); });
 }
 
-void JobMemory::tell_ended_creations() {
+void JobMemory::report_ended_creations() {
   for (auto& [number, attempt] : attempts) {
-    if (attempt.creation && !attempt.creating()) attempt.creation->told = true;
+    if (attempt.creation && !attempt.creating()) attempt.creation->reported = true;
   }
 }
 

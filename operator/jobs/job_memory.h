@@ -35,7 +35,7 @@ struct Creation {
   std::optional<std::uint64_t> ticket = std::nullopt;  // it waits for its turn (Creations)
   kube::CancellationPtr request = std::make_shared<kube::Cancellation>();
   bool handed_over = false;  // it was cancelled for that; the next owner asks again
-  bool told = false;         // it has ended, and a decision was made on that
+  bool reported = false;     // it has ended, and a decision was made on that
   SteadyTime ended_at{};
 };
 
@@ -45,7 +45,7 @@ struct PodRequests {
   // pod need not show.
   std::uint64_t created_version = 0;
   SteadyTime created_at{};
-  SteadyTime lag_told{};  // when the watch was last said to lag behind that pod
+  SteadyTime lag_reported{};  // when the watch was last said to lag behind that pod
   // One is under way since then.
   std::optional<SteadyTime> asked_at;
   // One without an answer may be applied until then.
@@ -188,7 +188,7 @@ struct JobMemory {
   // A creation is under way, or has ended with a refusal that is not on record.
   bool has_creation() const;
   // A decision is made on the creations that have ended by now.
-  void tell_ended_creations();
+  void report_ended_creations();
   // Their refusals are on record, or cannot be.
   void forget_ended_creations(const std::function<bool(const Creation&)>& which);
 

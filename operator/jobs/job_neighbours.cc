@@ -27,8 +27,8 @@ void JobNeighbours::show_slots(const codecs::CachedJob& job, reconciler::JobView
 void JobNeighbours::observe(const codecs::CachedJob& job, reconciler::Observed& observed) const {
   if (job.job.queue) observed.permit = permits_.of(job);
   if (job.job.spec.pool) observed.pool = places_ ? places_->of(job) : kNoPool;
-  const bool tells = !job.job.notify.empty() || !job.job.status.outbox.empty();
-  if (tells && courier_) observed.notify = courier_->of(job);
+  const bool notifies = !job.job.notify.empty() || !job.job.status.outbox.empty();
+  if (notifies && courier_) observed.notify = courier_->of(job);
 }
 
 void JobNeighbours::deliver(const codecs::CachedJob& job) const {
@@ -39,8 +39,8 @@ void JobNeighbours::forget(const std::string& key) const {
   if (courier_) courier_->forget(key);
 }
 
-void JobNeighbours::tell(const codecs::CachedJob& job, const reconciler::Decision& decision,
-                         bool pod_may_come) const {
+void JobNeighbours::report(const codecs::CachedJob& job, const reconciler::Decision& decision,
+                           bool pod_may_come) const {
   if (job.job.queue) permits_.ask(job, decision.awaits_permit, pod_may_come);
   if (!job.job.spec.pool || !places_) return;
   places_->ask(job, decision.awaits_slots, decision.awaits_empty);

@@ -27,8 +27,8 @@ class JobNeighbours {
   // The job is gone, or another replica's.
   void forget(const std::string& key) const;
   // Before the decision's writes. `pod_may_come`: see Permits.
-  void tell(const codecs::CachedJob& job, const reconciler::Decision& decision,
-            bool pod_may_come) const;
+  void report(const codecs::CachedJob& job, const reconciler::Decision& decision,
+              bool pod_may_come) const;
   // The API server has refused the decision's status for good.
   void not_written(const codecs::CachedJob& job) const;
 

@@ -52,7 +52,7 @@ void JobObserver::update_memory(const Sight& sight) const {
   const bool has_template = job.texts && !job.texts->pod_template.empty();
   const bool is_running = job.job.status.phase == reconciler::Phase::kRunning;
   if (has_template || !is_running) memory.texts.fresh.reset();
-  memory.tell_ended_creations();
+  memory.report_ended_creations();
   if (std::exchange(memory.knows_highest, true)) return;
   learn_highest_attempt(job, indexed_pods(job, /*with_settled=*/true), memory);
 }

@@ -128,7 +128,7 @@ Task<controller::ReconcileResult> JobReconciler::reconcile_claimed(
     const std::optional<controller::ReconcileResult> done = co_await task;
     const bool is_recorded = !done || !done->error;
     if (is_recorded) {
-      memory->forget_ended_creations([](const Creation& creation) { return creation.told; });
+      memory->forget_ended_creations([](const Creation& creation) { return creation.reported; });
     }
     creations_.settle(memory);
     memory->last_look = loop_.now();
@@ -165,7 +165,7 @@ Task<std::optional<controller::ReconcileResult>> JobReconciler::reconcile_job(
   if (decision.awaits_creation && !creations_.hands_over(claim.shard)) {
     creations_.turns().wait(job->key());
   }
-  neighbours_.tell(*job, decision, decided->pod_may_come);
+  neighbours_.report(*job, decision, decided->pod_may_come);
   // The turn is taken before the intents are written. The other creations wait in line.
   Creations::Slot turn = creations_.take_turn(job->key(), decision);
   creations_.withdraw(decision, *memory);

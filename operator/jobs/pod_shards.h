@@ -68,7 +68,7 @@ class PodShards {
   const int shards_;
   struct Watched {
     std::string namespace_;
-    std::uint64_t widened = 0;  // Informer::widened(), as last told
+    std::uint64_t widened = 0;  // Informer::widened(), as last reported
   };
   std::vector<Watched> watched_;
   std::set<int> wanted_;

@@ -8,7 +8,7 @@ namespace {
 // A watch that has not shown our own write after this time lags.
 constexpr std::chrono::seconds kLagLimit{5};
 constexpr int kLaneWorkers = 16;
-// For what no watch tells.
+// For what no watch reports.
 constexpr std::chrono::minutes kLookAgain{30};
 // An object that the API server did not find may be there soon: a CRD.
 constexpr std::chrono::seconds kMissingLook{30};
@@ -65,7 +65,7 @@ void LaneController::on_job(const cache::View<codecs::CachedJob>::Change& change
   }
 }
 
-// Of the other changes of a pod the status of its DurableJob tells.
+// The status of its DurableJob reports the other changes of a pod.
 void LaneController::on_pod(const cache::View<codecs::CachedPod>::Change& change) {
   if (counts_as_ready(change.before) == counts_as_ready(change.after)) return;
   const codecs::JobPtr job = jobs_.get(jobs::job_key(change.latest()));

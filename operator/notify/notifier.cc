@@ -15,7 +15,7 @@ using reconciler::TargetView;
 constexpr std::size_t kSecretBytes = 1024;
 constexpr int kGone = 410;
 // One line of the log for a target that fails for all jobs.
-constexpr std::chrono::minutes kTellAgain{1};
+constexpr std::chrono::minutes kLogAgain{1};
 
 bool is_success(int status) { return status >= 200 && status < 300; }
 
@@ -243,7 +243,7 @@ void Notifier::failed(const Ticket& ticket, JobRecord& record, Delivery& deliver
   delivery.state = Delivery::State::kPausing;
   delivery.result =
       DeliveryView{ticket.number, ticket.target, DeliveryView::Result::kFailing, failure.kind};
-  tell_failure(ticket, failure.detail, next);
+  log_failure(ticket, failure.detail, next);
   delivery.timer = deps_.loop.call_after(next, [this, ticket] {
     Delivery* const found = find(ticket);
     if (!found) return;
@@ -255,20 +255,20 @@ void Notifier::failed(const Ticket& ticket, JobRecord& record, Delivery& deliver
   if (reconciler::notifies_no_longer(age)) deps_.look_at(ticket.key);
 }
 
-void Notifier::tell_failure(const Ticket& ticket, const std::string& why, Duration next) {
+void Notifier::log_failure(const Ticket& ticket, const std::string& why, Duration next) {
   const SteadyTime now = deps_.loop.now();
-  const auto told = told_.find(ticket.target);
+  const auto logged = logged_.find(ticket.target);
   const Log::Fields fields = {{"target", ticket.target},
                               {"job", ticket.key},
                               {"uid", ticket.uid},
                               {"event", std::to_string(ticket.number)},
                               {"error", why},
                               {"next_try", human_duration(next)}};
-  if (told != told_.end() && now - told->second < kTellAgain) {
+  if (logged != logged_.end() && now - logged->second < kLogAgain) {
     deps_.log.debug("a target did not take an event; it is tried again", fields);
     return;
   }
-  told_[ticket.target] = now;
+  logged_[ticket.target] = now;
   deps_.log.warn("a target did not take an event; it is tried again", fields);
 }
 

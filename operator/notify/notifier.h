@@ -109,16 +109,16 @@ class Notifier : public jobs::Courier {
   static Failure failure_of(const Result<Answer>& answer);
   void failed(const Ticket& ticket, JobRecord& record, Delivery& delivery, const Failure& failure,
               std::optional<Duration> obeyed);
-  void tell_failure(const Ticket& ticket, const std::string& why, Duration next);
+  void log_failure(const Ticket& ticket, const std::string& why, Duration next);
   Result<Message> message_for(const JobRecord& record, const reconciler::OutboxEntry& entry,
                               const Target& target) const;
   Time now() const { return deps_.clock.now(deps_.loop.now()); }
 
   Dependencies deps_;
   const Targets targets_;
-  std::map<std::string, JobRecord> jobs_;   // by key
-  std::map<std::string, Line> lines_;       // by target
-  std::map<std::string, SteadyTime> told_;  // when a failure of the target was logged last
+  std::map<std::string, JobRecord> jobs_;     // by key
+  std::map<std::string, Line> lines_;         // by target
+  std::map<std::string, SteadyTime> logged_;  // when a failure of the target was logged last
   bool stopped_ = false;
   // Answers after the end find it gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

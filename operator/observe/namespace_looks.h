@@ -1,6 +1,6 @@
-// Live looks whether a namespace is being deleted, which no watch of ours tells. All callers share
-// one look of each namespace at a time, and its answer for kValid. So thousands of jobs that wait
-// for the same thing cost one request each kValid.
+// Live looks whether a namespace is being deleted, which no watch of ours reports. All callers
+// share one look of each namespace at a time, and its answer for kValid. So thousands of jobs that
+// wait for the same thing cost one request each kValid.
 //
 //   NamespaceLooks looks(loop, [this](std::string ns) { return look(ns); });
 //   auto task = looks.goes(ns);

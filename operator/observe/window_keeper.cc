@@ -7,7 +7,7 @@ namespace {
 
 // Many shards ask at once, and the result for the first is recent enough for all.
 constexpr std::chrono::milliseconds kYoungEnough{100};
-constexpr std::chrono::minutes kTellEvery{5};
+constexpr std::chrono::minutes kWarnEvery{5};
 
 }  // namespace
 
@@ -28,8 +28,8 @@ std::string WindowKeeper::record(int shard) {
   const auto found = found_.find(shard);
   if (found == found_.end()) return "";
   const std::size_t left_out = found->second.size() - std::min(found->second.size(), kMostSubjects);
-  if (left_out > 0 && (told_at_ == SteadyTime{} || loop_.now() - told_at_ > kTellEvery)) {
-    told_at_ = loop_.now();
+  if (left_out > 0 && (warned_at_ == SteadyTime{} || loop_.now() - warned_at_ > kWarnEvery)) {
+    warned_at_ = loop_.now();
     log_.warn(
         "a shard has more silent subjects than its Lease can keep; if this process dies, "
         "the windows of the least silent ones start again",

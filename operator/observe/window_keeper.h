@@ -58,7 +58,7 @@ class WindowKeeper {
   std::map<std::string, Kind> kinds_;
   std::map<int, std::vector<SilentSubject>> found_;  // by shard, at collected_at_
   SteadyTime collected_at_{};
-  SteadyTime told_at_{};
+  SteadyTime warned_at_{};
 };
 
 }  // namespace holdfast::observe

@@ -27,7 +27,7 @@ class ComingPods {
   void clear() { by_namespace_.clear(); }
 
   struct Look {
-    std::vector<std::string> over;  // keys of jobs whose time is over; each is told once
+    std::vector<std::string> over;  // keys of jobs whose time is over; each is reported once
     std::optional<Duration> next;   // when to look again
   };
   Look look(const std::string& namespace_, SteadyTime steady);
@@ -36,7 +36,7 @@ class ComingPods {
   struct Coming {
     std::int64_t attempt = 0;  // the job's last one
     SteadyTime until{};
-    bool is_over = false;  // and that was told
+    bool is_over = false;  // and that was reported
   };
   Coming* find(const codecs::CachedJob& job);
 

@@ -20,18 +20,18 @@ void QueueBook::put(const codecs::CachedJob& cached, OldPods pods, Time now) {
     strict_.erase(job.uid);
   }
   reconciler::QueuedJob queued;
-  const bool is_told = job.status.says_queued();
+  const bool says_queued = job.status.says_queued();
   // Whoever asks has seen that no old pod lives. It may exist, on a node that is gone.
-  const bool asks = is_told || asked_.count(job.uid) != 0;
+  const bool asks = says_queued || asked_.count(job.uid) != 0;
   const bool has_pod = pods == OldPods::kUnknown || (pods == OldPods::kThere && !asks);
   queued.holds = holds_permit(job.status.phase) || (is_strict && has_pod);
-  if (holds_permit(job.status.phase) || is_told) asked_.erase(job.uid);
+  if (holds_permit(job.status.phase) || says_queued) asked_.erase(job.uid);
   const bool may_start =
       !spec.suspend && !spec.cancel && spec.parallelism > 0 && job.unknown.empty();
-  queued.waits = (is_told && may_start) || asked_.count(job.uid) != 0;
+  queued.waits = (says_queued && may_start) || asked_.count(job.uid) != 0;
   const reconciler::QueuedJob* const before = line.find(job.uid);
   queued.since = before && before->waits ? before->since : now;
-  if (is_told) queued.since = job.status.waiting->since.value_or(queued.since);
+  if (says_queued) queued.since = job.status.waiting->since.value_or(queued.since);
   queued.uid = job.uid;
   queued.name = job.name;
   queued.key = job.queue->key;

@@ -80,7 +80,7 @@ Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string name
   const SteadyTime began = loop.now();
   Duration limit = kReplicasStopLimit;
   Members seen;
-  std::string told;
+  std::string logged;
   while (true) {
     auto list = members(client, namespace_);
     const Result<std::vector<kube::ObjectPtr>> leases = co_await list;
@@ -94,8 +94,8 @@ Task<Result<Members>> await_replicas_gone(kube::Client& client, std::string name
       if (loop.now() - last.since <= lease.duration) alive = lease.holder;
     }
     if (alive.empty()) co_return seen;
-    if (told != alive) log.info("waiting until no replica is alive", {{"replica", alive}});
-    told = alive;
+    if (logged != alive) log.info("waiting until no replica is alive", {{"replica", alive}});
+    logged = alive;
     if (loop.now() - began > limit) {
       co_return make_error(ErrorCode::kInvalid,
                            "replica " + alive + " is still alive after " + human_duration(limit) +
@@ -123,7 +123,7 @@ Task<Result<>> none_came_back(kube::Client& client, std::string namespace_, Memb
   co_return Unit{};
 }
 
-// What has a finalizer of ours: pods, and jobs that run a batch/v1 Job and tell targets.
+// What has a finalizer of ours: pods, and jobs that run a batch/v1 Job and notify targets.
 struct Releases {
   const char* group_path;
   const char* plural;

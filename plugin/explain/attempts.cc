@@ -132,7 +132,7 @@ void add_limits(const Explaining& explaining, const RunText& run, TimelineRow& r
   add_deadline("active deadline", whole, job.started, int_at(status, "suspendedSeconds"));
 }
 
-void add_told_bound(const Explaining& explaining, TimelineRow& row) {
+void add_reported_bound(const Explaining& explaining, TimelineRow& row) {
   const auto& waiting = explaining.job.waiting;
   if (!waiting || !waiting->deadline) return;
   if (const auto bound = bound_of(AnyReason(waiting->reason))) {
@@ -174,9 +174,9 @@ std::optional<TimelineRow> current_row(const Explaining& explaining) {
   row.start = *run.start;
   row.duration = span_text(explaining.now - *run.start);
   row.note = run.worker.empty() ? run.node : run.worker;
-  // The names of the spec's own limits come first: what `waiting` tells may be one of them.
+  // The names of the spec's own limits come first: what `waiting` says may be one of them.
   add_limits(explaining, run, row);
-  add_told_bound(explaining, row);
+  add_reported_bound(explaining, row);
   add_heartbeat(explaining, row);
   add_node(explaining, row);
   std::stable_sort(row.marks.begin(), row.marks.end(),

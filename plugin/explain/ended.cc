@@ -20,7 +20,7 @@ const char* condition_type(const JobText& job) {
   return job.phase == "Cancelled" ? "Cancelled" : "Complete";
 }
 
-// The attempt that tells most of why the job ended so: the last one that ended badly.
+// The attempt that says most about why the job ended so: the last one that ended badly.
 const EndText* deciding_end(const JobText& job) {
   const EndText* stopped = nullptr;
   for (auto end = job.history.rbegin(); end != job.history.rend(); ++end) {

@@ -13,7 +13,7 @@ namespace holdfast::plugin {
 
 using Lines = std::vector<std::string>;
 
-// How much the page tells, so that it fits onto the screen.
+// How much the page says, so that it fits onto the screen.
 struct Detail {
   std::size_t attempts = 10;
   std::size_t stages = 17;
@@ -54,7 +54,7 @@ std::string describe_end(const Explaining& explaining, const EndText& end);
 std::string count_text(std::int64_t count);
 std::string plural(std::int64_t count, std::string_view noun);
 
-// What its targets were not told, and why.
+// What was not reported to its targets, and why.
 void add_notifications(const Explaining& explaining, Lines& lines);
 // How much of its budgets the job has spent.
 void add_budgets(const Explaining& explaining, Lines& lines);

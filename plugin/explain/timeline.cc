@@ -15,7 +15,7 @@ constexpr std::size_t kMostLabel = 22;
 constexpr std::size_t kMostNote = 36;
 constexpr std::size_t kLeastBar = 20;
 // A bound may be so many times as far away as the shown past is long. Beyond, past attempts could
-// not be told apart.
+// not be distinguished.
 constexpr int kMostAhead = 3;
 
 struct Scale {
@@ -68,7 +68,7 @@ Scale scale_of(const std::vector<TimelineRow>& rows, Time now, std::size_t colum
   }
   const Duration past = std::max<Duration>(scale.to - scale.from, seconds(1));
   const Time horizon = now + past * kMostAhead;
-  // One attempt may well be a dot: there is nothing to tell it apart from.
+  // One attempt may well be a dot: there is nothing to distinguish it from.
   if (nearest) scale.to = std::max(scale.to, ended > 1 ? std::min(*nearest, horizon) : *nearest);
   // Other bounds that are little further away stand in the picture, too.
   const Time little_more = scale.to + (scale.to - scale.from) / 2;

@@ -38,7 +38,7 @@ struct TimelineLook {
 };
 
 // The rows, the axis, and a legend of the marks. No rows: no lines. Marks that are so far away that
-// the attempts could not be told apart stand at the right edge, and the legend says so.
+// the attempts could not be distinguished stand at the right edge, and the legend says so.
 std::vector<std::string> draw_timeline(const std::vector<TimelineRow>& rows,
                                        const TimelineLook& look);
 

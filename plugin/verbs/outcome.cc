@@ -82,9 +82,9 @@ class Wait {
     if (has_ended(*found)) return ended(*found);
     last_ = *found;
     const Json& waiting = at(at(last_, "status"), "waiting");
-    const std::string told = phase_of(last_) + string_at(waiting, "reason");
-    if (told != told_) terminal_.err(job_reference(name_) + ": " + state_of(last_) + "\n");
-    told_ = told;
+    const std::string reported = phase_of(last_) + string_at(waiting, "reason");
+    if (reported != reported_) terminal_.err(job_reference(name_) + ": " + state_of(last_) + "\n");
+    reported_ = reported;
     return std::nullopt;
   }
 
@@ -160,7 +160,7 @@ class Wait {
   Json last_;
   const std::string uid_, name_, namespace_, wanted_;
   const std::function<SteadyTime()> clock_;
-  std::string told_, trouble_;
+  std::string reported_, trouble_;
   SteadyTime next_ask_{};
   Refusals refusals_;
 };

@@ -89,7 +89,7 @@ class Submit {
         if (last.code == ErrorCode::kNotFound) continue;
         return refuse(terminal_, command_, advice(last, {"get", kJobs, namespace_name_, name_}));
       }
-      // Without a key nobody could tell our job from another one of the name.
+      // Without a key nobody could distinguish our job from another one of the name.
       if (key_.empty() || last.code != ErrorCode::kTransient || !last.maybe_applied) break;
     }
     std::string line = advice(last, {"create", kJobs, namespace_name_, name_});

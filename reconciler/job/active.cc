@@ -7,7 +7,7 @@
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/pods_left.h"
-#include "reconciler/job/telling.h"
+#include "reconciler/job/reporting.h"
 #include "reconciler/job/waiting.h"
 #include "reconciler/run/creations.h"
 #include "reconciler/run/running.h"
@@ -109,7 +109,7 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   }
   // The Event of the end itself comes last.
   std::vector<Event> last = std::exchange(write.events, {});
-  tell_of_ends(context.spec, ends, write);
+  report_ends(context.spec, ends, write);
   write.events.insert(write.events.end(), last.begin(), last.end());
   plan.write(std::move(write));
 }
@@ -141,7 +141,7 @@ bool is_overspent(const Context& context) {
 // Ends of attempts or runs are due. Records them, and opens what may open instead.
 void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
-  tell_places(steps, context.job.status, Making::kSure, write.status);
+  record_places(steps, context.job.status, Making::kSure, write.status);
   std::vector<AttemptsEnd> ends;
   std::set<std::int64_t> just_ended;
   std::size_t losses = 0;
@@ -172,20 +172,20 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     if (status.phase != Phase::kRunning) {
       say_why_not_open(context, opening, last, status);
     } else if (context.spec.many_runs()) {
-      tell_of_all(context, steps, status);
+      report_worst_run(context, steps, status);
     }
   }
-  tell_of_ends(context.spec, ends, write);
+  report_ends(context.spec, ends, write);
   plan.write_in_turn(std::move(write), has_urgent_words(steps));
 }
 
 // Nothing has ended: what the open runs wait for, if there is something new.
-void tell_of_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
+void report_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   Status status = context.job.status;
   const bool is_sooner = bring_backoffs_forward(context, status);
-  tell_places(steps, context.job.status, Making::kIfDue, status);
-  const bool tells = tell_of_all(context, steps, status);
-  if (!tell_version(context, status) && !tells && !is_sooner) return;
+  record_places(steps, context.job.status, Making::kIfDue, status);
+  const bool reports = report_worst_run(context, steps, status);
+  if (!report_version(context, status) && !reports && !is_sooner) return;
   plan.inform(std::move(status), is_sooner || has_urgent_words(steps));
 }
 
@@ -195,8 +195,8 @@ bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan
   const Opening opening = open_runs(context, {}, 0, write.status);
   if (expect_to_open(opening, plan)) return true;
   if (opening.opened) {
-    tell_places(steps, context.job.status, Making::kSure, write.status);
-    if (context.spec.many_runs()) tell_of_all(context, steps, write.status);
+    record_places(steps, context.job.status, Making::kSure, write.status);
+    if (context.spec.many_runs()) report_worst_run(context, steps, write.status);
     plan.write_in_turn(std::move(write), has_urgent_words(steps));
   } else if (steps.empty()) {
     wait_to_open(context, opening, plan);
@@ -265,8 +265,8 @@ void decide_active(const Context& context, Plan& plan) {
     }
   }
   if (context.deadline) plan.wake_at(*context.deadline);
-  // Without open runs, open_more() has told what the job waits for.
-  if (!open_more(context, steps, plan) && !steps.empty()) tell_of_runs(context, steps, plan);
+  // Without open runs, open_more() has reported what the job waits for.
+  if (!open_more(context, steps, plan) && !steps.empty()) report_runs(context, steps, plan);
 }
 
 }  // namespace holdfast::reconciler

@@ -360,26 +360,26 @@ void record_ends(const std::vector<AttemptsEnd>& ends, Status& status) {
   }
 }
 
-void tell_of_ends(const Spec& spec, const std::vector<AttemptsEnd>& ends, WriteStatus& write) {
+void report_ends(const Spec& spec, const std::vector<AttemptsEnd>& ends, WriteStatus& write) {
   std::map<std::string, int> outcomes;
   const AttemptsEnd* last = nullptr;
-  int told = 0;
+  int reported = 0;
   for (const AttemptsEnd& end : ends) {
     if (!is_worth_an_event(end.verdict)) continue;
     ++outcomes[to_string(end.verdict.outcome)];
     last = &end;
-    ++told;
+    ++reported;
   }
   if (!last) return;
   Event event = attempt_event(spec, last->run, last->verdict, write.status.phase);
-  if (told > 1) {
+  if (reported > 1) {
     std::string counts;
     for (const auto& [outcome, count] : outcomes) {
       counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + outcome;
     }
     event.reason = "AttemptsEnded";
     event.note =
-        std::to_string(told) + " attempts ended (" + counts + "); the last one: " + event.note;
+        std::to_string(reported) + " attempts ended (" + counts + "); the last one: " + event.note;
   }
   write.events.push_back(std::move(event));
 }

@@ -27,7 +27,7 @@ struct AttemptsEnd {
 };
 
 // Ends the run's attempt: budgets, and when the next one may start. A run that has succeeded, or
-// has failed for good, is no longer in status.runs. But the record alone tells where an attempt on
+// has failed for good, is no longer in status.runs. But the record alone says where an attempt on
 // a worker may still run, so its run stays until that place is empty.
 AttemptsEnd end_attempt(const RunContext& context, const AttemptEnd& end, WriteStatus& write);
 
@@ -43,6 +43,6 @@ void fail_overspent_runs(const Context& context, WriteStatus& write);
 void record_ends(const std::vector<AttemptsEnd>& ends, Status& status);
 
 // The Events of attempts' ends: one of each, or one of all. Call it when the next phase is known.
-void tell_of_ends(const Spec& spec, const std::vector<AttemptsEnd>& ends, WriteStatus& write);
+void report_ends(const Spec& spec, const std::vector<AttemptsEnd>& ends, WriteStatus& write);
 
 }  // namespace holdfast::reconciler

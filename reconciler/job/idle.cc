@@ -68,11 +68,11 @@ namespace {
 
 // The resume waits no more for what runs that are left out still run.
 void end_wait_for_left_out(const Context& context, Status& status) {
-  const auto& told = status.waiting;
-  const bool is_told =
-      told && (told->reason == Reason::kOldPodNotEnded || told->reason == Reason::kWorkerStopping ||
-               told->reason == Reason::kPodCreationUnanswered);
-  if (!is_told) return;
+  const auto& reported = status.waiting;
+  const bool is_reported = reported && (reported->reason == Reason::kOldPodNotEnded ||
+                                        reported->reason == Reason::kWorkerStopping ||
+                                        reported->reason == Reason::kPodCreationUnanswered);
+  if (!is_reported) return;
   status.waiting = suspended_waiting();
   clear_condition(status, "Stalled", "Suspended", context.now);
 }

@@ -4,7 +4,7 @@
 
 namespace holdfast::reconciler {
 
-void tell_kstatus(Status& status, Time now) {
+void report_kstatus(Status& status, Time now) {
   const bool works = !is_terminal(status.phase) && status.phase != Phase::kSuspended;
   if (works && status.waiting) {
     set_condition(status, "Reconciling", true, status.waiting->reason.text(),

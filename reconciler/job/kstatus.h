@@ -8,6 +8,6 @@
 namespace holdfast::reconciler {
 
 // Reconciling is true while the job is neither over nor suspended.
-void tell_kstatus(Status& status, Time now);
+void report_kstatus(Status& status, Time now);
 
 }  // namespace holdfast::reconciler

@@ -44,30 +44,30 @@ std::string why_unusable(const TargetView& target, const std::string& name) {
              : "the operator's configuration has no target " + name;
 }
 
-void tell_loss(const Context& context, const char* reason, const std::string& message,
-               WriteStatus& write) {
+void report_loss(const Context& context, const char* reason, const std::string& message,
+                 WriteStatus& write) {
   set_condition(write.status, kCondition, true, reason, message, context.now);
   write.events.push_back(Event{true, kCondition, "Notify", message});
 }
 
 // Null: the status says neither that a target is not known, nor that an event was lost.
-const Condition* told_trouble(const Status& status) {
-  const Condition* const told = status.condition(kCondition);
-  return told && told->status ? told : nullptr;
+const Condition* reported_trouble(const Status& status) {
+  const Condition* const reported = status.condition(kCondition);
+  return reported && reported->status ? reported : nullptr;
 }
 
-bool says_loss(const Condition& told) {
-  return told.reason == kNotDelivered || told.reason == kOutboxFull;
+bool says_loss(const Condition& reported) {
+  return reported.reason == kNotDelivered || reported.reason == kOutboxFull;
 }
 
 // Until then an event waits for a target that is not known. Both times stand in the status, so no
 // process has to live for long. None: the status has to say first that the target is not known. So
 // whoever has removed a target by mistake has the same time for each event, however old.
 std::optional<Time> unknown_until(const Context& context, const OutboxEntry& entry) {
-  const Condition* const told = told_trouble(context.job.status);
-  if (!told) return std::nullopt;
-  if (!says_loss(*told)) {
-    return std::max(entry.time, told->last_transition_time) + kUnknownTargetFor;
+  const Condition* const reported = reported_trouble(context.job.status);
+  if (!reported) return std::nullopt;
+  if (!says_loss(*reported)) {
+    return std::max(entry.time, reported->last_transition_time) + kUnknownTargetFor;
   }
   // A loss keeps the condition, so no status says since when the target is not known.
   const Time seen = context.now + (kUnknownTargetFor - context.view.observed.live_for);
@@ -115,8 +115,8 @@ void settle(const Context& context, WriteStatus& write) {
       if (delivery && delivery->result == DeliveryView::Result::kTaken) return true;
       const auto why = why_given_up(context, entry, name);
       if (!why) return false;
-      tell_loss(context, kNotDelivered,
-                "the target " + name + " did not take " + named(entry) + ": " + *why, write);
+      report_loss(context, kNotDelivered,
+                  "the target " + name + " did not take " + named(entry) + ": " + *why, write);
       write.dropped_for.push_back(name);
       return true;
     });
@@ -133,9 +133,9 @@ void make_room(const Context& context, WriteStatus& write) {
       return one.event == NotifyEvent::kStageEnded && one.unknown.empty();
     });
     if (oldest == outbox.end()) oldest = outbox.begin();
-    tell_loss(context, kOutboxFull,
-              "the outbox is full: " + named(*oldest) + " was dropped before its targets took it",
-              write);
+    report_loss(context, kOutboxFull,
+                "the outbox is full: " + named(*oldest) + " was dropped before its targets took it",
+                write);
     for (const std::string& name : oldest->targets) write.dropped_for.push_back(name);
     outbox.erase(oldest);
   }
@@ -210,10 +210,10 @@ bool is_unusable(const Context& context, const std::string& name) {
   return target_of(context, name).state != TargetView::State::kKnown;
 }
 
-// A name that nobody is told by is shown from the first write on.
-void tell_of_targets(const Context& context, Status& status) {
-  const Condition* const told = told_trouble(status);
-  if (told && says_loss(*told)) return;
+// A name that reaches nobody is shown from the first write on.
+void report_targets(const Context& context, Status& status) {
+  const Condition* const reported = reported_trouble(status);
+  if (reported && says_loss(*reported)) return;
   for (const std::string& name : names_in_use(context, status)) {
     if (!is_unusable(context, name)) continue;
     const TargetView& target = target_of(context, name);
@@ -230,13 +230,13 @@ void tell_of_targets(const Context& context, Status& status) {
 
 void keep_outbox(const Context& context, WriteStatus& write) {
   // A name that was wrong may have been taken out.
-  const Condition* const told = told_trouble(context.job.status);
-  const bool is_settled = !told || says_loss(*told);
+  const Condition* const reported = reported_trouble(context.job.status);
+  const bool is_settled = !reported || says_loss(*reported);
   if (context.job.notify.empty() && context.job.status.outbox.empty() && is_settled) return;
   settle(context, write);
   put_events(context, write.status);
   make_room(context, write);
-  tell_of_targets(context, write.status);
+  report_targets(context, write.status);
 }
 
 void decide_outbox(const Context& context, Plan& plan) {
@@ -252,11 +252,11 @@ void decide_outbox(const Context& context, Plan& plan) {
   settle(context, settled);
   // Plan::write() settles it, too.
   const std::vector<std::string> names = names_in_use(context, before);
-  const bool is_untold = !told_trouble(before) &&
-                         std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-                           return is_unusable(context, name);
-                         });
-  if (is_untold || settled.status.outbox != before.outbox) {
+  const bool is_unreported = !reported_trouble(before) &&
+                             std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+                               return is_unusable(context, name);
+                             });
+  if (is_unreported || settled.status.outbox != before.outbox) {
     return plan.write_in_turn(std::move(write));
   }
   for (const OutboxEntry& entry : before.outbox) {
@@ -280,7 +280,7 @@ namespace {
 constexpr seconds kHeldAtMost = std::chrono::hours(1);
 // What holds a namespace that is being deleted looks broken to its owner.
 constexpr seconds kHeldInGoingNamespace{60};
-// Nothing tells that the namespace goes.
+// Nothing reports that the namespace goes.
 constexpr seconds kNamespaceLook{30};
 
 }  // namespace

@@ -21,7 +21,7 @@ WriteStatus start_write(const Context& context);
 // If no attempt runs, a cancel, an overspent budget or the job's own time ends the job. True: it
 // has.
 bool end_idle(const Context& context, Plan& plan);
-// Nothing opened: tells what for, and looks again in time.
+// Nothing opened: reports what it waits for, and looks again in time.
 void wait_to_open(const Context& context, const Opening& opening, Plan& plan);
 // podReplacementPolicy Failed: an old pod must have ended first, wherever it is.
 void wait_for_old_pod(const Context& context, Plan& plan);

@@ -8,9 +8,9 @@
 #include "reconciler/job/kstatus.h"
 #include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
+#include "reconciler/job/reporting.h"
 #include "reconciler/job/stages.h"
 #include "reconciler/job/status_limits.h"
-#include "reconciler/job/telling.h"
 #include "reconciler/run/authorship.h"
 
 namespace holdfast::reconciler {
@@ -75,7 +75,7 @@ bool has_only(const std::vector<Ended>& ends, Outcome outcome) {
 }
 
 // While a job waits for the same thing, `since` keeps its first value.
-void tell_since(const Context& context, Status& next) {
+void record_since(const Context& context, Status& next) {
   const Status& before = context.job.status;
   if (!next.waiting) return;
   if (goes_on_waiting(before, next) && before.waiting->since)
@@ -125,18 +125,18 @@ void keep_transitions(const Status& before, Status& status) {
 void Plan::write(WriteStatus status) {
   count_gated_time(context_, status.status);
   name_stage(context_.job, status.status);
-  tell_since(context_, status.status);
-  tell_version(context_, status.status);
+  record_since(context_, status.status);
+  report_version(context_, status.status);
   if (says_version(status.status) && !says_version(context_.job.status)) {
     status.events.push_back(Event{true, to_string(Reason::kNotKnownToThisVersion), "Start",
                                   status.status.condition("Stalled")->message});
   }
-  tell_unreadable(context_, status.status);
+  report_unreadable(context_, status.status);
   if (says_unreadable(status.status) && !says_unreadable(context_.job.status)) {
     status.events.push_back(
         Event{true, kIndexesUnreadable, "Start", status.status.condition("Stalled")->message});
   }
-  tell_kstatus(status.status, context_.now);
+  report_kstatus(status.status, context_.now);
   keep_outbox(context_, status);
   keep_transitions(context_.job.status, status.status);
   const Status& before = context_.job.status;
@@ -160,8 +160,8 @@ void Plan::inform(Status status, bool at_once) {
   name_stage(context_.job, status);
   keep_within_limits(status);
   const Status& before = context_.job.status;
-  tell_version(context_, status);
-  tell_unreadable(context_, status);
+  report_version(context_, status);
+  report_unreadable(context_, status);
   keep_transitions(before, status);
   status.observed_generation = context_.job.generation;
   if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
@@ -177,9 +177,9 @@ void Plan::inform(Status status, bool at_once) {
   Duration left = shortest - since;
   if (may_wait) {
     Duration longer = kManyRunsInfoInterval - since;
-    // Nobody is told of a deadline that has passed.
-    if (const auto& told = before.waiting->deadline)
-      longer = std::min(longer, *told - context_.now);
+    // No status reports a deadline that has passed.
+    if (const auto& reported = before.waiting->deadline)
+      longer = std::min(longer, *reported - context_.now);
     left = std::max(left, longer);
   }
   // What gives the permit back says why. A job that said that it is queued would be admitted again.

@@ -19,7 +19,7 @@ constexpr seconds kAnswerLook{1};
 
 // For a pod that is not deleted yet. One that a rule of the cluster protects is given up after the
 // window. None: it is not given up, because its deletion was not refused.
-std::optional<Duration> untold_left(const Context& context, const DeletionTrouble* trouble) {
+std::optional<Duration> undeleted_left(const Context& context, const DeletionTrouble* trouble) {
   if (!trouble || !trouble->refused) return std::nullopt;
   return context.spec.lost_after - context.view.observed.cancelling_for;
 }
@@ -29,18 +29,18 @@ bool is_longer(const std::optional<Duration>& a, const std::optional<Duration>& 
 }
 
 // The job is stalled once its pod should have ended, and the request to delete it still fails.
-void tell_of_failing_deletion(const Context& context, const PodsLeft& left, Status& status,
-                              Plan& plan) {
-  const auto& told = context.job.status.waiting;
-  const bool is_told = told && told->reason == Reason::kPodDeletionFails;
+void report_failing_deletion(const Context& context, const PodsLeft& left, Status& status,
+                             Plan& plan) {
+  const auto& reported = context.job.status.waiting;
+  const bool is_reported = reported && reported->reason == Reason::kPodDeletionFails;
   if (!left.trouble) {
-    if (is_told) status = context.job.status;  // a new process has not asked yet
+    if (is_reported) status = context.job.status;  // a new process has not asked yet
     return;
   }
-  const bool counts = told && told->reason != Reason::kPodCreationUnanswered;
-  const Time since = counts ? told->since.value_or(context.now) : context.now;
+  const bool counts = reported && reported->reason != Reason::kPodCreationUnanswered;
+  const Time since = counts ? reported->since.value_or(context.now) : context.now;
   const Time stalled_at = since + left.slowest->grace + context.spec.lost_after;
-  if (!is_told && context.now < stalled_at) return plan.wake_at(stalled_at);
+  if (!is_reported && context.now < stalled_at) return plan.wake_at(stalled_at);
   status.waiting = Waiting{
       Reason::kPodDeletionFails,
       "pod " + left.slowest->name +
@@ -70,7 +70,7 @@ std::optional<PodsLeft> pods_left_but(const Context& context, Plan& plan,
     // A worker answers, or is cut off. Nobody gives up its attempt before.
     if (!pod.slot && found != deletions.end()) one.trouble = &found->second;
     if (!pod.slot && pod.deletion) one.time = overstay_left(context, pod);
-    if (!pod.slot && !pod.deletion) one.time = untold_left(context, one.trouble);
+    if (!pod.slot && !pod.deletion) one.time = undeleted_left(context, one.trouble);
     if (!pod.slot && !pod.deletion && !one.trouble) plan.wake_in(kAnswerLook);
     if (!left || is_longer(one.time, left->time)) left = one;
     const NodeObservation* const node = node_of(context, pod);
@@ -99,7 +99,7 @@ std::optional<PodsLeft> pods_to_await(const Context& context, Plan& plan,
   for (const HistoryEntry& entry : context.job.status.history) {
     if (entry.outcome == Outcome::kLost) lost.insert(entry.attempt);
   }
-  // History has ten attempts. Of an older one its node tells. Not so of one that this decision
+  // History has ten attempts. For an older one its node decides. Not so for one that this decision
   // stops, or has just stopped: its worker may live though the node's kubelet is silent.
   const bool is_first = !recorded_end(context.job.status);
   return pods_left_but(context, plan, [&](const PodView& pod, std::int64_t attempt) {
@@ -125,7 +125,7 @@ bool wait_for_pods(const Context& context, const std::optional<PodsLeft>& left, 
   }
   status.waiting = std::move(words);
   clear_condition(status, "Stalled", to_string(Reason::kPodTerminating), context.now);
-  if (pods_run && !left->time) tell_of_failing_deletion(context, *left, status, plan);
+  if (pods_run && !left->time) report_failing_deletion(context, *left, status, plan);
   plan.inform(std::move(status));
   return true;
 }

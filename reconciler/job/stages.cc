@@ -7,8 +7,8 @@
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/opening.h"
 #include "reconciler/job/phases.h"
+#include "reconciler/job/reporting.h"
 #include "reconciler/job/status_limits.h"
-#include "reconciler/job/telling.h"
 
 namespace holdfast::reconciler {
 namespace {
@@ -43,7 +43,7 @@ void decide_success(const Context& context, Status& status) {
 }
 
 // Something of the job has failed or was left out, and the job goes on or has its result.
-void tell_partial(const Context& context, Status& status) {
+void report_partial(const Context& context, Status& status) {
   const bool has_result = status.holds("SuccessCriteriaMet");
   if (status.holds("FailureTarget") || (context.job.cancel && !has_result)) return;
   std::string names;
@@ -164,7 +164,7 @@ void record_stage_end(const Context& context, const JobEnd& end, WriteStatus& wr
   if (!end.succeeds && end.cause != JobEnd::Cause::kCancel) {
     write.events.push_back(Event{true, "StageFailed", "Continue", end.reason + ": " + words});
   }
-  tell_partial(context, status);
+  report_partial(context, status);
 }
 
 std::optional<JobEnd> recorded_stage_end(const Status& status) {
@@ -181,7 +181,7 @@ void leave_stage(const Context& context, WriteStatus& write) {
   }
   const std::optional<std::size_t> next = next_stage(context, status);
   skip(context, next ? status.stage + 1 : 0, next.value_or(status.stages.size()), status);
-  tell_partial(context, status);
+  report_partial(context, status);
   if (next) {
     start_stage(context, *next, status);
   } else {

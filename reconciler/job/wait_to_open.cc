@@ -11,17 +11,17 @@
 namespace holdfast::reconciler {
 namespace {
 
-// The told deadline follows activeDeadlineSeconds, which may have changed.
+// The reported deadline follows activeDeadlineSeconds, which may have changed.
 void wait_for_backoff(const Context& context, Time due, Plan& plan) {
   Status waits = context.job.status;
   bring_backoffs_forward(context, waits);
   if (waits.waiting) {
-    const AnyReason& told = waits.waiting->reason;
-    if (told == Reason::kPaused || told == Reason::kPodCreationQueued ||
-        told == Reason::kOldPodNotEnded || told == Reason::kPodCreationUnanswered ||
-        told == Reason::kWorkerStopping || told == Reason::kWorkerAwaited ||
-        told == Reason::kAwaitsEmptyWorker || told == Reason::kPoolMissing ||
-        told == Reason::kNotKnownToThisVersion || waits.says_queued()) {
+    const AnyReason& reported = waits.waiting->reason;
+    if (reported == Reason::kPaused || reported == Reason::kPodCreationQueued ||
+        reported == Reason::kOldPodNotEnded || reported == Reason::kPodCreationUnanswered ||
+        reported == Reason::kWorkerStopping || reported == Reason::kWorkerAwaited ||
+        reported == Reason::kAwaitsEmptyWorker || reported == Reason::kPoolMissing ||
+        reported == Reason::kNotKnownToThisVersion || waits.says_queued()) {
       waits.waiting = backoff_waiting(context, due);
     }
     waits.waiting->deadline = context.deadline ? std::min(*context.deadline, due) : due;
@@ -39,25 +39,25 @@ constexpr seconds kTurnLook{20};
 // A reported deadline is overdue for at most this long.
 constexpr seconds kOverdueNotice{1};
 
-Duration until_turn_is_told(const Context& context, const TurnWait& wait) {
+Duration until_turn_is_reported(const Context& context, const TurnWait& wait) {
   const Duration patience = kTurnPatience - wait.waited;
-  if (told_deadline_has_passed(context)) {
+  if (reported_deadline_has_passed(context)) {
     return std::min<Duration>(patience, kOverdueNotice - wait.waited);
   }
   return std::min(patience, kTurnNotice - std::min(wait.waited, wait.since_turn));
 }
 
 // A turn to create a pod, or a slot of a worker.
-void tell_of_turn(const Context& context, const TurnWait& wait, Waiting words, Plan& plan) {
+void report_turn(const Context& context, const TurnWait& wait, Waiting words, Plan& plan) {
   Status status = context.job.status;
-  const bool is_told = status.waiting && status.waiting->reason == words.reason;
+  const bool is_reported = status.waiting && status.waiting->reason == words.reason;
   // A job that says that it is queued would be admitted again.
   const bool has_no_pool =
       words.reason == Reason::kPoolMissing || words.reason == Reason::kNotKnownToThisVersion;
   const bool leaves_queue =
       has_no_pool && (context.view.observed.permit.admitted || status.says_queued());
-  const Duration left = leaves_queue ? Duration::zero() : until_turn_is_told(context, wait);
-  if (!is_told && left > Duration::zero()) {
+  const Duration left = leaves_queue ? Duration::zero() : until_turn_is_reported(context, wait);
+  if (!is_reported && left > Duration::zero()) {
     // Seldom, but the minute is kept.
     const Duration seldom = std::min<Duration>(kTurnLook, kTurnPatience - wait.waited);
     plan.wake_in(wait.waited < kTurnNotice ? left : std::max(left, seldom));
@@ -78,7 +78,7 @@ constexpr seconds kQueueNotice{1};
 // The queue wakes its jobs. One that has said so looks again for itself now and then.
 constexpr seconds kQueueLook{300};
 
-void tell_of_queue(const Context& context, Plan& plan) {
+void report_queue(const Context& context, Plan& plan) {
   Status status = context.job.status;
   const Waiting waiting = queue_waiting(context);
   const Duration left = kQueueNotice - context.view.observed.permit.waited;
@@ -94,14 +94,14 @@ void tell_of_queue(const Context& context, Plan& plan) {
   plan.wake_in(kQueueLook);
 }
 
-void tell_of_version(const Context& context, Plan& plan) {
+void report_version_wait(const Context& context, Plan& plan) {
   Status status = context.job.status;
   settle_phase(context, status);
   status.waiting = version_waiting(context, active_deadline(context, status));
   plan.inform(std::move(status));
 }
 
-void tell_of_pause(const Context& context, Plan& plan) {
+void report_pause(const Context& context, Plan& plan) {
   Status status = context.job.status;
   settle_phase(context, status);
   status.waiting = paused_waiting(context);
@@ -112,10 +112,10 @@ void tell_of_pause(const Context& context, Plan& plan) {
 
 void wait_for_old_pod(const Context& context, Plan& plan) {
   Status status = context.job.status;
-  const auto& told = status.waiting;
+  const auto& reported = status.waiting;
   const Waiting words = old_pod_waiting(context);
-  const bool is_told = told && told->reason == words.reason;
-  const Time since = is_told ? told->since.value_or(context.now) : context.now;
+  const bool is_reported = reported && reported->reason == words.reason;
+  const Time since = is_reported ? reported->since.value_or(context.now) : context.now;
   const Time stalled_at = since + context.spec.start_deadline;
   if (status.phase == Phase::kNone) status.phase = Phase::kPending;
   status.waiting = words;
@@ -140,24 +140,24 @@ void wait_to_open(const Context& context, const Opening& opening, Plan& plan) {
     case Opening::Wait::kConfirm:
       return;
     case Opening::Wait::kPaused:
-      return tell_of_pause(context, plan);
+      return report_pause(context, plan);
     case Opening::Wait::kVersion:
-      return tell_of_version(context, plan);
+      return report_version_wait(context, plan);
     case Opening::Wait::kBackoff:
       return wait_for_backoff(context, *opening.due, plan);
     case Opening::Wait::kOldPod:
       return wait_for_old_pod(context, plan);
     case Opening::Wait::kPermit:
-      return tell_of_queue(context, plan);
+      return report_queue(context, plan);
     case Opening::Wait::kTurn:
-      return tell_of_turn(context, context.view.observed.turn_wait.value_or(TurnWait()),
-                          turn_waiting(context, context.job.status), plan);
+      return report_turn(context, context.view.observed.turn_wait.value_or(TurnWait()),
+                         turn_waiting(context, context.job.status), plan);
     case Opening::Wait::kWorker:
-      return tell_of_turn(context, context.view.observed.pool.wait,
-                          worker_waiting(context, context.job.status), plan);
+      return report_turn(context, context.view.observed.pool.wait,
+                         worker_waiting(context, context.job.status), plan);
     case Opening::Wait::kEmptyWorker:
-      return tell_of_turn(context, context.view.observed.pool.wait,
-                          empty_worker_waiting(context, context.job.status), plan);
+      return report_turn(context, context.view.observed.pool.wait,
+                         empty_worker_waiting(context, context.job.status), plan);
   }
 }
 

@@ -73,7 +73,7 @@ class Planner {
     if (!state_.deleting) {
       keep_marks();
       remove_what_is_over();
-      // A newer version made the pool as it is, and only that one can tell what it shall be.
+      // A newer version made the pool as it is, and only that one knows what it shall be.
       if (state_.spec.unknown.empty()) {
         const bool may_ask = state_.asking > Duration::zero();
         if (may_ask) wake(state_.asking);

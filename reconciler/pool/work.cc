@@ -80,17 +80,17 @@ std::optional<Work> marked(const Work& work, bool drains, const std::optional<Po
 
 AtPlace at_place(const AttemptId& id, const WorkerView& worker, const Answer** answer) {
   const auto found = find(worker.report.answers, id);
-  const bool is_told = found != worker.report.answers.end();
-  if (is_told && answer) *answer = &*found;
-  if (is_told && found->kind != AnswerKind::kRunning) return place_of(*found);
+  const bool is_reported = found != worker.report.answers.end();
+  if (is_reported && answer) *answer = &*found;
+  if (is_reported && found->kind != AnswerKind::kRunning) return place_of(*found);
   if (worker.is == WorkerIs::kCutOff) {
     // Who else was there decides what a kill for memory means.
     const bool is_counted = !worker.out_of_memory || worker.read_after;
-    if (is_told && is_counted) return AtPlace::kLost;
+    if (is_reported && is_counted) return AtPlace::kLost;
     if (!worker.read_after) return AtPlace::kUnknown;
     return has_no_entry(worker, id) ? AtPlace::kReturned : AtPlace::kLost;
   }
-  if (is_told) return AtPlace::kRunning;
+  if (is_reported) return AtPlace::kRunning;
   // A marked work Lease gets no entry any more.
   const bool drains = worker.is == WorkerIs::kLive && worker.work && worker.work->draining;
   return drains && has_no_entry(worker, id) ? AtPlace::kReturned : AtPlace::kUnknown;

@@ -145,7 +145,7 @@ WorkerDecision decide_worker(const WorkerFacts& worker) {
     case WorkerIs::kCutOff:
       break;
   }
-  // As long as the pod is there, they tell whether it has served.
+  // As long as the pod is there, they show whether it has served.
   const bool is_over = worker.pod == PodIs::kGone && !worker.is_needed;
   return only(is_over ? WorkerStep::kForget : WorkerStep::kNone);
 }

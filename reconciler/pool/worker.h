@@ -91,7 +91,7 @@ struct WorkerDecision {
   // Why, as one word for metrics and as a sentence's end for humans; kRevoke and kCutOff only.
   const char* reason = "";
   std::string message;
-  // It may get new attempts, as far as this can tell.
+  // It may get new attempts, as far as this knows.
   bool takes = false;
   std::optional<Duration> wake_after;
 };

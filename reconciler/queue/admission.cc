@@ -63,7 +63,7 @@ Why why_it_stops(const QueueSpec& spec, const QueueStatus& next, const Line& lin
 }
 
 // The schema of conditions: reasons are words, messages are for people.
-void tell(const Why& why, Time now, QueueStatus& next) {
+void report(const Why& why, Time now, QueueStatus& next) {
   const bool admits = std::string_view(why.reason) == "PermitsFree";
   Condition& condition = own_condition(next.conditions, "Admitting", admits, now);
   const auto generation = condition.observed_generation;
@@ -130,7 +130,7 @@ QueueDecision decide_queue(const QueueView& view, Line& line) {
   next.oldest_since = whole(line.oldest_since());
   next.head = line.head(kHeadLimit);
   next.observed_generation = view.generation;
-  tell(why_it_stops(spec, next, line), view.now, next);
+  report(why_it_stops(spec, next, line), view.now, next);
   const bool is_empty_handed = spec.rate && next.tokens->count == 0 && line.next() && spec.admits();
   if (is_empty_handed && !is_full(spec, line)) {
     decision.wake_after =

@@ -36,9 +36,9 @@ Waiting version_waiting(const Context& context, std::optional<Time> deadline) {
                  deadline};
 }
 
-bool told_deadline_has_passed(const Context& context) {
-  const auto& told = context.job.status.waiting;
-  return told && told->deadline && *told->deadline <= context.now;
+bool reported_deadline_has_passed(const Context& context) {
+  const auto& reported = context.job.status.waiting;
+  return reported && reported->deadline && *reported->deadline <= context.now;
 }
 
 bool pod_lives(const Context& context, const PodView& pod) {

@@ -60,7 +60,7 @@ bool is_read(const Context& context, std::size_t position);
 std::vector<std::int64_t> unseen_runs(const Context& context);
 
 // True if the deadline in status.waiting has passed without an action.
-bool told_deadline_has_passed(const Context& context);
+bool reported_deadline_has_passed(const Context& context);
 
 // False if the pod is terminal, if it is unbound and deleted, or if its node's object is gone.
 bool pod_lives(const Context& context, const PodView& pod);

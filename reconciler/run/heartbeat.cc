@@ -205,14 +205,14 @@ Duration longest_lease(const Context& context) {
   return longest;
 }
 
-// The number is told in powers of two, so that a worker that asks all day causes few writes.
+// The number is reported in powers of two, so that a worker that asks all day causes few writes.
 Waiting describe_deferrals(const RunContext& context, const PodView& pod) {
-  std::int64_t told = 1;
-  while (told * 2 <= context.seen.lease->deferrals) told *= 2;
+  std::int64_t reported = 1;
+  while (reported * 2 <= context.seen.lease->deferrals) reported *= 2;
   return Waiting{
       Reason::kDeferred,
       "the worker in pod " + pod.name + " has said \"not yet\" " +
-          (told == 1 ? "once" : "at least " + std::to_string(told) + " times"),
+          (reported == 1 ? "once" : "at least " + std::to_string(reported) + " times"),
       "its agent runs the command again in the same pod, after the deferSeconds of the rule",
       context.deadline};
 }

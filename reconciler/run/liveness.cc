@@ -17,7 +17,7 @@ constexpr seconds kNodeRenewal{12};
 constexpr seconds kBreakerLook{1};
 
 // A node's silence is reported from here on.
-Duration worth_telling(const RunContext& context) {
+Duration worth_reporting(const RunContext& context) {
   return std::max<Duration>(context.spec.lost_after / 2, kNodeRenewal);
 }
 
@@ -57,7 +57,7 @@ void add_node_limits(const RunContext& context, const PodView& pod, std::vector<
                                               : "'s Ready condition has been Unknown for ") +
                               in_seconds(allowed),
                           OrphanClass::kNodeSilent, allowed - silent_for, silent_for));
-    const Duration notice = worth_telling(context) - silent_for;
+    const Duration notice = worth_reporting(context) - silent_for;
     const Duration window_left = window - silent_for;
     limits.back().quiet = notice > Duration::zero();
     if (notice > Duration::zero()) {
@@ -298,7 +298,7 @@ Waiting describe(const RunContext& context, const PodView& pod, const std::vecto
     const Limit* const limit = limit_by(reason);
     return limit ? std::optional(limit->left) : std::nullopt;
   };
-  const auto worth_telling_of = [&](Reason reason) {
+  const auto is_worth_reporting = [&](Reason reason) {
     const Limit* const limit = limit_by(reason);
     return limit && !limit->quiet;
   };
@@ -309,7 +309,7 @@ Waiting describe(const RunContext& context, const PodView& pod, const std::vecto
     waiting = {Reason::kNodeGone, "node " + pod.node_name + " does not exist",
                attempt_text(context) + " ends as Lost unless it comes back",
                context.now + *left(Reason::kNodeGone)};
-  } else if (worth_telling_of(Reason::kNodeSilent)) {
+  } else if (is_worth_reporting(Reason::kNodeSilent)) {
     const bool has_lease = context.view.observed.nodes.at(pod.node_name).has_lease;
     waiting = {Reason::kNodeSilent,
                "node " + pod.node_name +

@@ -20,8 +20,8 @@ bool start_is_taken_back(const RunContext& context, const PodView& pod) {
 }
 
 Time placed_since(Time created, std::optional<Time> placed, const PodSightings& seen, Time now) {
-  const Time told = std::min(placed.value_or(created), seen.placed.value_or(now));
-  return std::max({told, created, seen.elsewhere.value_or(created)});
+  const Time reported = std::min(placed.value_or(created), seen.placed.value_or(now));
+  return std::max({reported, created, seen.elsewhere.value_or(created)});
 }
 
 Time placed_since(const RunContext& context, const PodView& pod) {
@@ -29,17 +29,17 @@ Time placed_since(const RunContext& context, const PodView& pod) {
 }
 
 std::optional<Time> attempt_start(const RunContext& context, const PodView& pod) {
-  const std::optional<Time> told = pod.start();
+  const std::optional<Time> reported = pod.start();
   const PodSightings& seen = context.seen.observed.pod;
-  if (!told) {
+  if (!reported) {
     const std::optional<Time> recorded = recorded_start(context.run);
     return recorded ? recorded : seen.started;
   }
   const Time bound = placed_since(context, pod);
   const Time earliest = std::max(bound, seen.unstarted.value_or(bound));
-  Time latest = seen.started.value_or(*told <= context.now ? context.now : earliest);
+  Time latest = seen.started.value_or(*reported <= context.now ? context.now : earliest);
   if (const auto recorded = recorded_start(context.run)) latest = std::min(latest, *recorded);
-  return std::min(std::max(*told, earliest), std::max(latest, bound));
+  return std::min(std::max(*reported, earliest), std::max(latest, bound));
 }
 
 void record_start(const RunContext& context, const PodView& pod, Run& run) {

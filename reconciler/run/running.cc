@@ -139,7 +139,7 @@ RunStep foreign_pod_awaited(const RunContext& context, Duration left) {
   GoesOn step{.run = context.run};
   step.wake_in(left);
   const Duration notice = kIntentNotice - context.seen.observed.no_pod_for;
-  if (notice > Duration::zero() && !told_deadline_has_passed(context)) {
+  if (notice > Duration::zero() && !reported_deadline_has_passed(context)) {
     step.wake_in(notice);
     return step;
   }
@@ -180,13 +180,13 @@ RunStep decide_no_pod(const RunContext& context) {
 
 // When a node comes or goes, a scheduler may report something new for thousands of pods.
 void keep_old_words(const RunContext& context, GoesOn& step) {
-  const auto& told = context.job.status.waiting;
+  const auto& reported = context.job.status.waiting;
   const Duration pause = kWordsInterval - context.view.observed.since_write;
-  if (pause <= Duration::zero() || !told || told->reason != Reason::kPodUnschedulable ||
-      step.waiting->reason != told->reason || step.waiting->message == told->message) {
+  if (pause <= Duration::zero() || !reported || reported->reason != Reason::kPodUnschedulable ||
+      step.waiting->reason != reported->reason || step.waiting->message == reported->message) {
     return;
   }
-  step.waiting->message = told->message;
+  step.waiting->message = reported->message;
   step.wake_in(pause);
 }
 
@@ -205,15 +205,15 @@ void keep_progress(const RunContext& context, const PodView& pod, GoesOn& step) 
 // Node, start and what the run waits for, if they are due to be recorded.
 void inform(const RunContext& context, const PodView& pod, const std::vector<Limit>& limits,
             GoesOn& step) {
-  const auto& told = context.job.status.waiting;
-  const AnyReason before = told ? told->reason : AnyReason();
-  const bool told_otherwise = before == Reason::kPodNotCreated || !context.run.refused.empty();
+  const auto& reported = context.job.status.waiting;
+  const AnyReason before = reported ? reported->reason : AnyReason();
+  const bool reported_otherwise = before == Reason::kPodNotCreated || !context.run.refused.empty();
   const bool between = start_is_taken_back(context, pod) || (pod.started() && pod.stands_still());
   const Duration age =
       between ? context.seen.observed.still_for : context.now - placed_since(context, pod);
   step.waiting = describe(context, pod, limits);
   step.stalled = step.waiting->reason == Reason::kNoScheduler;
-  bool due = told_otherwise || told_deadline_has_passed(context);
+  bool due = reported_otherwise || reported_deadline_has_passed(context);
   const auto due_at = [&](Duration reached, Duration after) {
     due = due || reached >= after;
     if (!due) step.wake_in(after - reached);

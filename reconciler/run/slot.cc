@@ -13,7 +13,7 @@ namespace {
 // An attempt that has run for this long costs a write of its own, for its start and its worker. A
 // short one must not.
 constexpr seconds kRunningNotice{3};
-// A worker is told of its attempts within milliseconds. A longer wait is reported.
+// A worker learns of its attempts within milliseconds. A longer wait is reported.
 constexpr seconds kStartNotice{5};
 
 std::string worker_of(const RunContext& context) { return "worker " + context.run.worker_name; }
@@ -43,8 +43,8 @@ Verdict lost_end(const RunContext& context, const SlotView& slot) {
                     OrphanClass::kHolderSilent);
 }
 
-// The end that the worker has told, or that follows from its silence. None: it may run.
-std::optional<Verdict> told_end(const RunContext& context, const SlotView& slot) {
+// The end that the worker has reported, or that follows from its silence. None: it may run.
+std::optional<Verdict> reported_end(const RunContext& context, const SlotView& slot) {
   switch (slot.at) {
     case AtPlace::kUnknown:
     case AtPlace::kRunning:
@@ -142,7 +142,7 @@ RunStep goes_on(const RunContext& context, const SlotView& slot) {
   if (has_limit) step.wake_in(first->left);
   const Duration age = context.now - context.run.start_time.value_or(context.now);
   const Duration notice = slot.at == AtPlace::kUnknown ? kStartNotice : kRunningNotice;
-  if (age < notice && !told_deadline_has_passed(context)) {
+  if (age < notice && !reported_deadline_has_passed(context)) {
     step.wake_in(notice - age);
     return step;
   }
@@ -202,7 +202,7 @@ PodView slot_as_pod(const Job& job, const Run& run, const SlotView& slot) {
 RunStep decide_at_worker(const RunContext& context) {
   static const SlotView kNothing;
   const SlotView& slot = context.seen.slot ? *context.seen.slot : kNothing;
-  if (const auto end = context.pod ? told_end(context, slot) : std::nullopt) {
+  if (const auto end = context.pod ? reported_end(context, slot) : std::nullopt) {
     return AttemptEnd{*end};
   }
   if (const auto end = requested_end(context)) return AttemptEnd{*end};

@@ -36,7 +36,7 @@ std::string in_one_line(const Verdict& verdict);
 // failed by itself, with one exception: SIGTERM or SIGKILL (143, 137), if the clocks of node and
 // API server may differ by so much.
 //
-// `has_run`: a container of it was seen to run, also if its kubelet tells of none any more. Nobody
+// `has_run`: a container of it was seen to run, also if its kubelet reports none any more. Nobody
 // saw how such a container ended, so the attempt is lost.
 Verdict judge_ended_pod(const PodView& pod, EndOrder order = EndOrder::kUnknown,
                         bool has_run = false);

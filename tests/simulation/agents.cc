@@ -47,10 +47,10 @@ Cluster::Beat Cluster::renew_lease(const Process& process) {
   // Whoever does not hang has just made progress.
   const Duration age =
       process.hangs_since ? scheduler_.now() - *process.hangs_since : Duration::zero();
-  Json& told = lease["metadata"]["annotations"];
-  told[kProgressAgeAnnotation] = std::to_string(std::chrono::floor<seconds>(age).count());
+  Json& annotations = lease["metadata"]["annotations"];
+  annotations[kProgressAgeAnnotation] = std::to_string(std::chrono::floor<seconds>(age).count());
   if (!process.hangs_since) {
-    told[kProgressAnnotation] = std::to_string(process.renewals.size() + 1);
+    annotations[kProgressAnnotation] = std::to_string(process.renewals.size() + 1);
   }
   const auto written = gateway_.ask(user, "PUT", target, lease);
   return written && written->status == 200 ? Beat::kRenewed : Beat::kNoAnswer;

@@ -132,7 +132,7 @@ TEST(Checker, SeesS1) {
   });
 }
 
-TEST(Checker, SeesS2OfASuccessThatNoPodTold) {
+TEST(Checker, SeesS2OfASuccessThatNoPodReported) {
   expect_broken("S2 FencedOutcome", [](Rogue& rogue) {
     rogue.status([](Json& status) { status = ended(status, "Succeeded", "Succeeded"); });
   });

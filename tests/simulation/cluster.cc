@@ -140,7 +140,7 @@ void Cluster::silence(int index, bool power_off) {
   for (auto& [uid, process] : processes_) {
     if (process.node != node.name) continue;
     scheduler_.cancel(std::exchange(process.next, 0));
-    // What it had told stays told; how the rest ended nobody saw.
+    // What it had reported stays reported; how the rest ended nobody saw.
     if (process.state == Process::State::kRunning) {
       process.state = Process::State::kLost;
       process.reported = false;
@@ -181,7 +181,7 @@ void Cluster::remove_node(int index) {
 void Cluster::pod_changed(const Json* before, const Json* after) {
   if (!after) {
     if (!before) return;
-    // Its kubelet finds out, and stops what still runs; nothing is told of it any more.
+    // Its kubelet finds out, and stops what still runs; nothing is reported of it any more.
     return forget(uid_of(*before));
   }
   const Json& pod = *after;
@@ -219,7 +219,7 @@ void Cluster::look_at_everything() {
       gone.push_back(uid);
       continue;
     }
-    // What it once told may be forgotten, and that the pod was deleted.
+    // What it once reported may be forgotten, and that the pod was deleted.
     process.reported = false;
     process.stopped = process.stopped && is_deleting(pod->second);
     report_soon(uid);
@@ -253,7 +253,7 @@ bool Cluster::waits_for_scheduler(const Json& pod, Duration& left) const {
 
 // As k8s.io/kubernetes/pkg/api/v1/pod has it: the time is that of the status False, whoever was the
 // first to say so.
-void Cluster::tell_unschedulable(const Json& pod) {
+void Cluster::report_unschedulable(const Json& pod) {
   Json condition = {{"type", "PodScheduled"},
                     {"status", "False"},
                     {"reason", "Unschedulable"},
@@ -295,7 +295,7 @@ void Cluster::bind(const std::string& key) {
   }
   if (fit.empty() || unschedulable_) {
     if (unschedulable_) strikes_.fired(Act::kUnschedulable);
-    tell_unschedulable(Json(*pod));
+    report_unschedulable(Json(*pod));
     return again(seconds(5));
   }
   const Node& node = *fit[random_.below(fit.size())];
@@ -462,7 +462,7 @@ void Cluster::terminate(const std::string& uid, const Json& pod) {
     return;
   }
   Duration takes = std::min<Duration>(grace, milliseconds(50) * static_cast<int>(how % 100));
-  // An agent whose child has not begun never tells of a success.
+  // An agent whose child has not begun never reports a success.
   int code = how % 4 == 1 && process.works ? 0 : 143;
   if (process.work) {
     takes = std::min(grace, process.work->sigterm_takes);
@@ -567,9 +567,9 @@ Json Cluster::status_of(const Process& process, const Json& pod) const {
                               {"message", "The container could not be located"}}}};
       break;
   }
-  const bool tells = process.state != Process::State::kRunning || !process.taken_back ||
-                     !process.without_containers;
-  status["containerStatuses"] = tells ? Json::array({container}) : Json::array();
+  const bool reports = process.state != Process::State::kRunning || !process.taken_back ||
+                       !process.without_containers;
+  status["containerStatuses"] = reports ? Json::array({container}) : Json::array();
   if (process.began != Time{} && !process.taken_back) {
     const std::string began = format_time(process.began + process.skew);
     status["initContainerStatuses"] = Json::array(
@@ -614,7 +614,7 @@ void Cluster::report(const std::string& uid) {
   if (over || never_ran) remove_pod(process);
 }
 
-// The last thing a kubelet does for a pod that was told to go.
+// The last thing a kubelet does for a pod that was asked to go.
 void Cluster::remove_pod(const Process& process) {
   const Json body = {{"apiVersion", "v1"},
                      {"kind", "DeleteOptions"},

@@ -140,7 +140,7 @@ class Cluster {
     Duration skew{0};
     bool reported = false;
     bool taken_back = false;          // its kubelet says that no container has started
-    bool without_containers = false;  // or tells of no container at all
+    bool without_containers = false;  // or reports no container at all
     // Pods with an agent (agents.cc): the Lease that the agent renews.
     std::string lease;
     Duration lease_duration{0};
@@ -162,7 +162,7 @@ class Cluster {
   void bind(const std::string& key);
   void remove_gates(const std::string& key, const std::string& uid);
   bool waits_for_scheduler(const Json& pod, Duration& left) const;
-  void tell_unschedulable(const Json& pod);
+  void report_unschedulable(const Json& pod);
   void place(const Json& pod);
   void begin(const std::string& uid);
   void run(const std::string& uid);

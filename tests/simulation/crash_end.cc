@@ -108,7 +108,7 @@ void Trial::delete_lease() {
 }
 
 void Trial::check_waited(Duration least) {
-  // A late copy of the Lease's creation tells who held it, and that one has stopped.
+  // A late copy of the Lease's creation says who held it, and that one has stopped.
   if (options_.point && options_.point->mishap == Mishap::kDuplicateLate) return;
   const Duration waited = scheduler_.now() - lease_deleted_at_;
   if (waited < least) complain("S22 OnePlace: granted after " + human_duration(waited));
@@ -138,7 +138,7 @@ void Trial::bring_back() {
 bool Trial::job_is_over(int job) const {
   const Json* const there = server_.find("durablejobs", kNamespaces[0], job_name(job));
   if (scenario_.phase.empty()) return jobs_.count(job_name(job)) > 0 && !there;
-  // One that ended otherwise is told as such, not waited for.
+  // One that ended otherwise is reported as such, not waited for.
   return there && !string_at(at(*there, "status"), "completionTime").empty();
 }
 

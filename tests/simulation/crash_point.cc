@@ -17,7 +17,7 @@ std::vector<std::string> segments_of(const std::string& target) {
   return segments;
 }
 
-// Member Leases are renewed all the time, the shards' tell who works.
+// Member Leases are renewed all the time, the shards' say who works.
 std::string lease_kind(const std::string& name) {
   if (name.starts_with("holdfast-member-")) return "leases.member";
   return name.starts_with("holdfast-shard") ? "leases.shard" : "leases";

@@ -338,7 +338,7 @@ void add_cancels(std::vector<Scenario>& all) {
   backoff_dead.steps = {{when_pod_runs, kSoon, power_off},
                         {when_phase("Backoff"), kSoon, kCancel},
                         {when_phase("Cancelled"), kSoon, bring_back}};
-  // A kubelet's fast clock tells no start, and the next replica counts from when it saw the pod
+  // A kubelet's fast clock reports no start, and the next replica counts from when it saw the pod
   // run.
   backoff_dead.outcomes.push_back({"Lost", "DeadlineExceeded"});
   all.push_back(backoff_dead);
@@ -400,11 +400,11 @@ void add_ends(std::vector<Scenario>& all) {
 }
 
 // Whoever dies between a delivery and its record delivers again. Nobody forgets an event.
-void add_told(std::vector<Scenario>& all) {
-  Scenario told = named("told", {kFails, kShort}, "Succeeded", {"Failed", "Succeeded"});
-  told.spec = {{"notify", Json::array({"chat", "failures"})}};
-  told.calls["PUT durablejobs.status"] = 5;
-  all.push_back(told);
+void add_notifications(std::vector<Scenario>& all) {
+  Scenario notified = named("told", {kFails, kShort}, "Succeeded", {"Failed", "Succeeded"});
+  notified.spec = {{"notify", Json::array({"chat", "failures"})}};
+  notified.calls["PUT durablejobs.status"] = 5;
+  all.push_back(notified);
 
   Scenario then_gone = named("told-then-gone", {kFails}, "", {"Failed"});
   then_gone.spec = {{"notify", Json::array({"chat", "failures"})},
@@ -524,7 +524,7 @@ std::vector<Scenario> every_scenario() {
   add_ends(all);
   add_queues(all);
   add_workers(all);
-  add_told(all);
+  add_notifications(all);
   add_replicas(all);
   return all;
 }

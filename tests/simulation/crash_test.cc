@@ -2,7 +2,7 @@
 // makes is hit by each mishap in a run of its own.
 //
 // HOLDFAST_CRASH_POINT=retry/2/r0/PUT-durablejobs.status-3/crash-applied runs that one alone and
-// tells what happened; retry/2 alone tells of the run without a mishap. HOLDFAST_CRASH_ALL=1 tries
+// says what happened; retry/2 alone reports the run without a mishap. HOLDFAST_CRASH_ALL=1 tries
 // also in each scenario what replicas ask for before there is a job. HOLDFAST_CRASH_HASHES=1 prints
 // for each scenario a hash of all that happens at all of its points.
 #include <gtest/gtest.h>

@@ -245,7 +245,7 @@ void Trial::crash(int index) {
 // Another takes over, if there is one; else it is started again, under a new member's name.
 void Trial::vacated(int index) {
   liveness_.replica_changed();
-  // Nobody is left who could be told of it.
+  // Nobody is left who could learn of it.
   if (struck_ && options_.point->replica == index) mishap_over_ = true;
   if (!struck_ || mishap_over_) liveness_.watch(true);
   const bool another = std::any_of(seats_.begin(), seats_.end(),

@@ -26,12 +26,13 @@ http::CallId TappedWire::keep(Answer answer) {
 
 http::CallId TappedWire::lose(Answer answer, bool silently, Duration limit) {
   const http::CallId id = keep(std::move(answer));
-  loop_.call_after(silently ? limit : Duration(kReset),
-                   [this, id, silently] { tell(id, silently ? "timed out" : "connection reset"); });
+  loop_.call_after(silently ? limit : Duration(kReset), [this, id, silently] {
+    report_loss(id, silently ? "timed out" : "connection reset");
+  });
   return id;
 }
 
-void TappedWire::tell(http::CallId call, const char* why) {
+void TappedWire::report_loss(http::CallId call, const char* why) {
   auto kept = kept_.extract(call);
   if (kept.empty()) return;
   if (const auto carried = carried_.find(call); carried != carried_.end()) {
@@ -74,7 +75,7 @@ http::CallId TappedWire::send(http::Request request, http::ResponseHandler handl
       tap_.goes_out(replica_, *mishap, request.target);
       const http::CallId id = keep(handler);
       carried_[id] = network_.send(std::move(request), [this, id](const Result<http::Response>&) {
-        tell(id, "connection reset");
+        report_loss(id, "connection reset");
       });
       return id;
     }
@@ -112,7 +113,7 @@ http::CallId TappedWire::open(http::StreamRequest request, http::StreamHandlers 
       return lose(ends, *mishap == Mishap::kRequestLostSilently, limit);
     case Mishap::kAnswerLost: {
       const http::CallId id = keep(ends);
-      deaf.on_open = [this, id](const http::Response&) { tell(id, "connection reset"); };
+      deaf.on_open = [this, id](const http::Response&) { report_loss(id, "connection reset"); };
       carried_[id] = network_.open(std::move(request), std::move(deaf));
       return id;
     }

@@ -44,7 +44,7 @@ class TappedWire : public http::Transport {
   http::CallId keep(Answer answer);
   // Keeps a call until the replica learns of the loss: soon, or at the timeout.
   http::CallId lose(Answer answer, bool silently, Duration limit);
-  void tell(http::CallId call, const char* why);
+  void report_loss(http::CallId call, const char* why);
   void die();
 
   WireTap& tap_;

@@ -274,7 +274,7 @@ void Gateway::changed() {
 
 void Gateway::advance() {
   advance_pending_ = false;
-  // Etcd tells nothing while it hangs.
+  // Etcd says nothing while it hangs.
   if (up_ && !stalled_) server_.advance_watch_cache();
 }
 

@@ -83,7 +83,7 @@ std::string violation_with(const std::function<void(World&)>& begin,
   return run_seed(run).violation;
 }
 
-bool tells_of(const std::string& violation, const std::string& trouble) {
+bool reports(const std::string& violation, const std::string& trouble) {
   return violation.find(std::string("L1: team-a/") + kJob + "#") == 0 &&
          violation.find("(" + trouble + ")") != std::string::npos;
 }
@@ -97,13 +97,13 @@ TEST(HeartbeatChecker, AJobThatNobodyLiesAboutIsWell) {
 TEST(HeartbeatChecker, SeesAnAgentWhoseSilenceIsNotFound) {
   const std::string violation = violation_with(
       [](World& world) { world.cluster().falling_silent(1000); }, [](Liar& liar) { liar.renew(); });
-  EXPECT_TRUE(tells_of(violation, "its agent is silent")) << violation;
+  EXPECT_TRUE(reports(violation, "its agent is silent")) << violation;
 }
 
 TEST(HeartbeatChecker, SeesAWorkerThatHangsAndIsNotFound) {
   const std::string violation = violation_with([](World& world) { world.cluster().hanging(1000); },
                                                [](Liar& liar) { liar.renew(); });
-  EXPECT_TRUE(tells_of(violation, "its worker hangs")) << violation;
+  EXPECT_TRUE(reports(violation, "its worker hangs")) << violation;
 }
 
 TEST(HeartbeatChecker, SeesANextContainerThatIsWaitedForForEver) {
@@ -119,12 +119,12 @@ TEST(HeartbeatChecker, SeesANextContainerThatIsWaitedForForEver) {
                        // Nor is its agent late.
                        liar.change_lease({{"spec", {{"acquireTime", liar.now()}}}});
                      });
-  EXPECT_TRUE(tells_of(violation, "its next container does not start")) << violation;
+  EXPECT_TRUE(reports(violation, "its next container does not start")) << violation;
 }
 
 TEST(HeartbeatChecker, SeesALeaseThatIsNeverGranted) {
   const std::string violation = violation_with(nothing, [](Liar& liar) { liar.delete_lease(); });
-  EXPECT_TRUE(tells_of(violation, "its Lease is not granted")) << violation;
+  EXPECT_TRUE(reports(violation, "its Lease is not granted")) << violation;
 }
 
 TEST(HeartbeatChecker, SeesAnAgentThatNeverRenewsAndIsWaitedForForEver) {
@@ -135,7 +135,7 @@ TEST(HeartbeatChecker, SeesAnAgentThatNeverRenewsAndIsWaitedForForEver) {
       [](Liar& liar) {
         liar.change_lease({{"spec", {{"acquireTime", liar.now()}}}});
       });
-  EXPECT_TRUE(tells_of(violation, "its agent never renews")) << violation;
+  EXPECT_TRUE(reports(violation, "its agent never renews")) << violation;
 }
 
 // What the safety rules say of a loss that was none, in a world whose agents and workers are well.

@@ -105,7 +105,7 @@ class Ledger {
   struct RunEnd {
     const reconciler::Run* was;
     const reconciler::Run* now;             // null: the run is over
-    const reconciler::HistoryEntry* entry;  // null: history does not tell of it
+    const reconciler::HistoryEntry* entry;  // null: history does not record it
   };
   struct StatusWrite {
     const Json& before;
@@ -136,13 +136,13 @@ class Ledger {
   void check_deadline(const StatusWrite& write, const std::string& job);
   void check_success(const StatusWrite& write, const std::string& job);
   void check_stages(const StatusWrite& write, const std::string& job);
-  void check_told(const StatusWrite& write, const std::string& job);
+  void check_outbox(const StatusWrite& write, const std::string& job);
   void check_indexes(const StatusWrite& write, JobBook& book);
   std::vector<RunEnd> ends_of(const StatusWrite& write);
   void attempts_ended(const StatusWrite& write, JobBook& book);
   void attempt_ended(const StatusWrite& write, JobBook& book,
                      const reconciler::HistoryEntry& entry);
-  static void count_untold(const StatusWrite& write, const RunEnd& end, JobBook& book);
+  static void count_unrecorded(const StatusWrite& write, const RunEnd& end, JobBook& book);
   void attempts_started(const StatusWrite& write, JobBook& book);
   bool gives_back(const StatusWrite& write) const;
   void attempt_started(const StatusWrite& write, const reconciler::Run& run, JobBook& book);

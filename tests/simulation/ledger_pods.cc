@@ -88,7 +88,7 @@ void Ledger::check_all_stopped(const StatusWrite& write) {
 bool Ledger::may_be_left(const StatusWrite& write, const PodBook& pod, const Json& object) const {
   if (undeletable_.count(pod_target(pod.namespace_, pod.name)) > 0) return true;
   if (excused_.count(pod.namespace_ + "/" + pod.name) > 0) return true;
-  // Of the last ten attempts, history tells which were lost.
+  // Of the last ten attempts, history says which were lost.
   const auto& history = write.next.history;
   const auto entry = std::find_if(history.begin(), history.end(),
                                   [&](const auto& one) { return one.attempt == pod.attempt; });

@@ -8,7 +8,7 @@
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/objects.h"
 #include "tests/unit/reconciler/rules.h"
-#include "tests/unit/reconciler/rules_told.h"
+#include "tests/unit/reconciler/rules_outbox.h"
 
 namespace holdfast::simulation {
 namespace {
@@ -21,8 +21,8 @@ using std::chrono::seconds;
 // final.
 constexpr seconds kFinalRefusal{100};
 constexpr std::size_t kHistoryLimit = 10;
-// One write tells of so many ends at most.
-constexpr std::size_t kEndsTold = kHistoryLimit - 1;
+// One write records so many ends at most.
+constexpr std::size_t kEndsRecorded = kHistoryLimit - 1;
 
 const Run* run_at(const JobStatus& status, std::int64_t index) {
   const auto found = std::find_if(status.runs.begin(), status.runs.end(),
@@ -32,14 +32,15 @@ const Run* run_at(const JobStatus& status, std::int64_t index) {
 
 // One old entry stays, so that all can see that nothing is missing in between. Deferrals do not
 // count for that, and take room, too.
-bool could_tell_more(const std::vector<HistoryEntry>& old, const std::vector<HistoryEntry>& next) {
+bool could_record_more(const std::vector<HistoryEntry>& old,
+                       const std::vector<HistoryEntry>& next) {
   std::size_t fresh = 0, kept = 0;
   for (const HistoryEntry& entry : next) {
     const bool is_old = std::find(old.begin(), old.end(), entry) != old.end();
     if (!is_old) ++fresh;
     if (is_old && entry.outcome != Outcome::kDeferred) ++kept;
   }
-  return fresh < kEndsTold && (next.size() < kHistoryLimit || kept > 1);
+  return fresh < kEndsRecorded && (next.size() < kHistoryLimit || kept > 1);
 }
 
 bool is_met(const SuccessRule& rule, const IndexSet& completed) {
@@ -104,7 +105,7 @@ void Ledger::status_written(const StatusWrite& write) {
   if (write.next.failures != book.failures || write.next.disruptions != book.disruptions) {
     complain("S8 Budget: what is counted are not the ended attempts of " + job);
   }
-  check_told(write, job);
+  check_outbox(write, job);
   check_all_stopped(write);
   if (write.stages.empty()) {
     check_success(write, job);
@@ -114,7 +115,7 @@ void Ledger::status_written(const StatusWrite& write) {
 }
 
 // S23: by the truth of the receivers, not by what the replica knows.
-void Ledger::check_told(const StatusWrite& write, const std::string& job) {
+void Ledger::check_outbox(const StatusWrite& write, const std::string& job) {
   JobView view;
   view.job.notify = write.notify;
   view.job.status = write.old;
@@ -131,7 +132,7 @@ void Ledger::check_told(const StatusWrite& write, const std::string& job) {
            taken ? DeliveryView::Result::kTaken : DeliveryView::Result::kRefused, ""});
     }
   }
-  const std::string why = reconciler::testing::untold(view, write.next, wall());
+  const std::string why = reconciler::testing::outbox_trouble(view, write.next, wall());
   if (!why.empty()) complain(why + ": " + job);
 }
 
@@ -175,10 +176,10 @@ void Ledger::check_success(const StatusWrite& write, const std::string& job) {
     // It may have had more runs when that one succeeded.
     const auto& over = jobs_[write.uid].over;
     const auto first = over.find(0);
-    const bool told =
+    const bool is_recorded =
         (ends && decided(write.old)) || (first != over.end() && first->second) ||
         (history != write.old.history && history.back().outcome == reconciler::Outcome::kSucceeded);
-    if (!told) complain("S2 FencedOutcome: Succeeded without an attempt that did: " + job);
+    if (!is_recorded) complain("S2 FencedOutcome: Succeeded without an attempt that did: " + job);
     return;
   }
   if (!has_enough(write.spec, write.next.completed))
@@ -212,7 +213,7 @@ void Ledger::check_deadline(const StatusWrite& write, const std::string& job) {
 
 // S16: an index that is over stays over, as what it was, and was run.
 void Ledger::check_indexes(const StatusWrite& write, JobBook& book) {
-  if (write.moves) return book.over.clear();  // the last ends of the old stage are not told
+  if (write.moves) return book.over.clear();  // the last ends of the old stage are not recorded
   // A suspended job may have fewer runs than before.
   std::erase_if(book.over, [&](const auto& one) { return one.first >= write.spec.completions; });
   if (!write.spec.many_runs()) return;
@@ -283,7 +284,7 @@ std::vector<Ledger::RunEnd> Ledger::ends_of(const StatusWrite& write) {
 
 void Ledger::attempts_ended(const StatusWrite& write, JobBook& book) {
   const std::vector<RunEnd> ends = ends_of(write);
-  const bool has_room = could_tell_more(write.old.history, write.next.history);
+  const bool has_room = could_record_more(write.old.history, write.next.history);
   for (const RunEnd& end : ends) {
     const std::string what = named(write.name, end.was->index, end.was->attempt);
     // Deferrals of one write share an entry.
@@ -297,22 +298,22 @@ void Ledger::attempts_ended(const StatusWrite& write, JobBook& book) {
     if (end.entry) attempt_ended(write, book, *end.entry);
   }
   for (const RunEnd& end : ends) {
-    if (!end.entry && end.now) count_untold(write, end, book);
+    if (!end.entry && end.now) count_unrecorded(write, end, book);
   }
   for (const RunEnd& end : ends) {
-    if (!end.entry && !end.now) count_untold(write, end, book);
+    if (!end.entry && !end.now) count_unrecorded(write, end, book);
   }
 }
 
 // Of an end that is not in history: what the run's own counts say, or the job's.
-void Ledger::count_untold(const StatusWrite& write, const RunEnd& end, JobBook& book) {
+void Ledger::count_unrecorded(const StatusWrite& write, const RunEnd& end, JobBook& book) {
   if (!write.moves && write.next.completed.contains(end.was->index)) return;
   if (end.now) {
     book.failures += end.now->failures - end.was->failures;
     book.disruptions += end.now->disruptions - end.was->disruptions;
     return;
   }
-  // Nothing but the sums tell what it has spent: one at most, which the next write must not change.
+  // Only the sums say what it has spent: one at most, which the next write must not change.
   if (write.next.failures > book.failures) {
     ++book.failures;
   } else if (write.next.disruptions > book.disruptions) {

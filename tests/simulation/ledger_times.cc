@@ -49,10 +49,10 @@ void Ledger::check_times(const StatusWrite& write, const HistoryEntry& entry,
     complain("S8 Budget: a deletion is counted as a failure: " + what);
   }
   if (entry.reason != Reason::kAttemptDeadlineExceeded || truth->started == Time{}) return;
-  // A kubelet starts a pod that a restore brings back once more. The data tell of its first start.
+  // A kubelet starts a pod that a restore brings back once more. The data record its first start.
   if (pod.created < restored_at_) return;
   const Duration ran = wall() - (scheduler_.now() - current_->sent) - truth->started;
-  // A slow clock tells a start that nobody saw as that much earlier.
+  // A slow clock reports a start that nobody saw as that much earlier.
   const Duration tolerance = kClockTolerance + std::max(-truth->skew, Duration::zero());
   if (ran + tolerance < *write.spec.attempt_deadline) {
     complain("an attempt is ended " + human_duration(ran) + " after its start: " + what);

@@ -146,7 +146,7 @@ void Ledger::check_hung(const StatusWrite& write, const HistoryEntry& entry,
   if (!truth || !pool || !pool->progress_deadline) return;
   const Duration decided = current_ ? current_->sent : scheduler_.now();
   const Duration deadline = *pool->progress_deadline / fastest_rate() * 1'000'000;
-  // It is told with a renewal.
+  // It is reported with a renewal.
   if (decided - truth->progressed + seconds(1) >= deadline || truth->exit_code) return;
   const WarmWorker* const worker = workers_.worker(truth->pod_uid);
   if (!worker || !worker->renewed_at() || decided - *worker->renewed_at() > seconds(1)) return;
@@ -333,7 +333,7 @@ void Ledger::worker_pod_written(const Json& pod) {
   }
 }
 
-// It has not begun by its deadline, as far as a clock that is a tenth too fast tells. Its successor
+// It has not begun by its deadline, as far as a clock that is a tenth too fast shows. Its successor
 // is made first.
 bool Ledger::is_past_start(const Json& pod) const {
   const auto created = parse_time(string_at(at(pod, "metadata"), "creationTimestamp"));

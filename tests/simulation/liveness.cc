@@ -173,7 +173,7 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
   look_at_shards(replicas);
   for (Replica* const replica : replicas) {
     if (replica->oldest_overdue() > own(kServerTime + kLook)) {
-      // It was told in the server's time, and is kept by the replica's clock.
+      // It was reported in the server's time, and is kept by the replica's clock.
       note("replica " + std::to_string(replica->index()), "a told deadline has passed",
            kReconcile + late(kLongestWindow), std::nullopt);
     }
@@ -269,8 +269,8 @@ void Liveness::look_at_opening(const Job& job) {
     const PodView* const old = job.current[place];
     const bool old_lives = spec.many_runs() ? old && !old->ended() : !none_lives;
     if (waits_for_old && old_lives) continue;
-    const auto& told = status.waiting;
-    if (waits_for_old && told && told->reason == Reason::kPodCreationUnanswered) {
+    const auto& reported = status.waiting;
+    if (waits_for_old && reported && reported->reason == Reason::kPodCreationUnanswered) {
       holds(job, "a pod may still be created", own(kCreationLimit));
       continue;
     }
@@ -425,7 +425,8 @@ void Liveness::look_at_heartbeat(const RunOfJob& one, const PodView& pod) {
   }
 }
 
-// A pod that no node has waits without limit. Of one that no scheduler speaks of a person is told.
+// A pod that no node has waits without limit. One that no scheduler speaks of is reported to a
+// person.
 void Liveness::look_at_start(const RunOfJob& one, const PodView& pod) {
   const Spec& spec = one.job.job.spec;
   const Duration deadline = own(spec.start_deadline) + kServerTime;

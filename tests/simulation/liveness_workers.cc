@@ -155,19 +155,19 @@ void Liveness::look_at_place(const RunOfJob& one) {
   const AttemptId id{one.job.job.uid, run.index, run.attempt};
   const auto answer = std::find_if(worker.report.answers.begin(), worker.report.answers.end(),
                                    [&](const Answer& each) { return each.id == id; });
-  const bool is_told = answer != worker.report.answers.end();
-  if (is_told && answer->kind != AnswerKind::kRunning) {
+  const bool is_reported = answer != worker.report.answers.end();
+  if (is_reported && answer->kind != AnswerKind::kRunning) {
     return holds(one, "its answer is not recorded", Duration::zero());
   }
   const bool has_entry =
       worker.work && std::any_of(worker.work->entries.begin(), worker.work->entries.end(),
                                  [&](const WorkEntry& entry) { return entry.id == id; });
   if (!has_entry && worker.work) holds(one, "intent without entry", Duration::zero());
-  if (!is_told) {
+  if (!is_reported) {
     holds(one, "its worker does not begin it", own(spec.start_deadline) + kServerTime);
   }
   const WarmWorkers::Truth* const truth = workers_.truth(id);
-  if (!truth || !is_told) return;
+  if (!truth || !is_reported) return;
   // The operator's clock begins with the intent.
   if (spec.attempt_deadline) {
     holds(one, "attempt too long", own(*spec.attempt_deadline) + kServerTime, truth->began);

@@ -16,7 +16,7 @@
 // Permits that were not given are not counted. A user may cancel a job in back-off while its pod
 // still runs. Then it is Cancelling. A user may set podReplacementPolicy to Failed. Then a pod
 // counts. Neither starts anything. And there is one gap. A queue is deleted, and another tenure
-// claims a new queue of that name before an admitted job has started. Nothing tells it of the
+// claims a new queue of that name before an admitted job has started. Nothing notifies it of the
 // admission. The job's start is excused.
 #pragma once
 

@@ -120,7 +120,7 @@ class PermitsCheck : public ::testing::Test {
   }
 
   void pass(Duration time) { scheduler_.run_until(scheduler_.now() + time); }
-  // Up to what is told of this one case.
+  // Up to what it says of this one case.
   const std::string& violation() const { return violation_; }
 
  private:

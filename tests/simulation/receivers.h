@@ -35,10 +35,10 @@ class Receivers {
   }
 
  private:
-  using Told = std::set<std::pair<std::string, std::string>>;
+  using Deliveries = std::set<std::pair<std::string, std::string>>;
   bool healthy_ = false;
-  Told taken_;
-  Told refused_;
+  Deliveries taken_;
+  Deliveries refused_;
 };
 
 // One replica's way to them. Its answers end with it.

@@ -12,7 +12,7 @@ RunResult run_seed(const RunRequest& request) {
 }
 
 std::string rule_of(const std::string& violation) {
-  // Up to what is told of this one case.
+  // Up to what it says of this one case.
   return violation.substr(0, violation.find(':'));
 }
 

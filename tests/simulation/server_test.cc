@@ -121,11 +121,12 @@ TEST_F(ApiServerTest, AStrategicPatchTakesOneFinalizerAway) {
   EXPECT_THAT(take(made.uid()).body["metadata"]["finalizers"], ElementsAre("example.com/b"));
 }
 
-TEST_F(ApiServerTest, EveryAppliedWriteIsToldWithItsRequest) {
-  std::vector<std::string> told;
+TEST_F(ApiServerTest, EveryAppliedWriteIsReportedWithItsRequest) {
+  std::vector<std::string> reported;
   server_.on_applied([&](const Applied& applied) {
-    told.push_back((applied.request ? applied.request->method : "none") + " " + applied.resource +
-                   (applied.before ? " before" : "") + (applied.after ? " after" : ""));
+    reported.push_back((applied.request ? applied.request->method : "none") + " " +
+                       applied.resource + (applied.before ? " before" : "") +
+                       (applied.after ? " after" : ""));
   });
   const Answer owner = post(kJobs, job("a"));
   post(kPods, owned(pod("p"), owner));
@@ -133,7 +134,7 @@ TEST_F(ApiServerTest, EveryAppliedWriteIsToldWithItsRequest) {
   get(path(kJobs, "a"));
   remove(path(kJobs, "a"));
   collect_all_garbage();
-  EXPECT_THAT(told,
+  EXPECT_THAT(reported,
               ElementsAre("POST durablejobs after", "POST pods after", "DELETE durablejobs before",
                           "none pods before after", "none pods before"));
 }

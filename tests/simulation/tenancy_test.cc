@@ -242,23 +242,23 @@ TEST_F(Tenancy, ARenewalWaitsAsLongAsItIsAskedToAndTheReplicaComesBack) {
 // ---- Events.
 
 TEST_F(Tenancy, ANamespaceWhoseEventsHangHoldsUpNoOthers) {
-  int told = 0;
-  run(minutes(2), [this, &told] {
+  int reported = 0;
+  run(minutes(2), [this, &reported] {
     at(seconds(9), [this] {
       create("team-a", "a");
       create("team-b", "b");
     });
-    at(seconds(20), [this, &told] {
-      trouble([&told](const ApiRequest& request) {
+    at(seconds(20), [this, &reported] {
+      trouble([&reported](const ApiRequest& request) {
         const bool is_event = request.target.find("/events") != std::string::npos;
-        if (is_event && is_of(request, "team-b")) ++told;
+        if (is_event && is_of(request, "team-b")) ++reported;
         const bool hangs = is_event && is_of(request, "team-a");
         return Fate{.held = hangs ? Duration(seconds(30)) : Duration::zero()};
       });
       kill_pod("team-a", "a");
     });
     at(seconds(21), [this] { kill_pod("team-b", "b"); });
-    at(seconds(22), [&told] { EXPECT_EQ(told, 1); });
+    at(seconds(22), [&reported] { EXPECT_EQ(reported, 1); });
   });
 }
 

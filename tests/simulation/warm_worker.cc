@@ -53,7 +53,7 @@ WarmWorker::~WarmWorker() {
 }
 
 void WarmWorker::sigterm() {
-  loop_.post([this] { tell([&](SteadyTime now) { return slots_.told_to_end(now); }); });
+  loop_.post([this] { notify([&](SteadyTime now) { return slots_.asked_to_end(now); }); });
 }
 
 void WarmWorker::hurry() {
@@ -75,7 +75,7 @@ void WarmWorker::thaw() {
 // -- what Slots orders --------------------------------------------------------------------------
 
 template <class Event>
-void WarmWorker::tell(Event event) {
+void WarmWorker::notify(Event event) {
   if (over_) return;
   obey(slots_.deadlines(loop_.now()));
   if (!over_) obey(event(loop_.now()));
@@ -103,7 +103,7 @@ void WarmWorker::obey(const agent::SlotOrders& orders) {
 
 void WarmWorker::set_timer(SteadyTime due) {
   loop_.cancel(timer_);
-  timer_ = loop_.call_at(due, [this] { tell([&](SteadyTime now) { return slots_.woke(now); }); });
+  timer_ = loop_.call_at(due, [this] { notify([&](SteadyTime now) { return slots_.woke(now); }); });
 }
 
 void WarmWorker::end(int exit_code) {
@@ -167,7 +167,7 @@ void WarmWorker::get_work() {
     agent::WorkReading reading = agent::LeaseRefusal{.why = "no answer"};
     if (answer) reading = work_.read(answer->status, answer->body);
     hears(reading);
-    tell([&](SteadyTime now) { return slots_.work_answered(now, reading); });
+    notify([&](SteadyTime now) { return slots_.work_answered(now, reading); });
     if (!over_) seen(reading);
   });
 }
@@ -188,7 +188,7 @@ void WarmWorker::write_worker(const std::optional<WorkerReport>& report) {
          if (put && std::holds_alternative<agent::WorkerView>(reading)) {
            renewed_at_ = scheduler_.now();
          }
-         tell([&](SteadyTime now) { return slots_.worker_answered(now, reading); });
+         notify([&](SteadyTime now) { return slots_.worker_answered(now, reading); });
        });
 }
 
@@ -209,7 +209,7 @@ void WarmWorker::look(const agent::SlotOrders::Look& look, bool for_message) {
                agent::read_job(look.job_name, look.id, lease_.uid(), answer->status, answer->body);
          }
          mine.answer = read;
-         tell([&](SteadyTime now) {
+         notify([&](SteadyTime now) {
            return for_message ? slots_.message_read(now, look.id, read.reading)
                               : slots_.looked(now, look.id, read.reading);
          });
@@ -239,7 +239,7 @@ void WarmWorker::hears(const agent::WorkReading& reading) {
 
 bool WarmWorker::has_unasked() const {
   return std::any_of(children_.begin(), children_.end(),
-                     [](const Child& one) { return one.runs && !one.told; });
+                     [](const Child& one) { return one.runs && !one.signalled; });
 }
 
 bool WarmWorker::has_alive() const {
@@ -317,7 +317,7 @@ void WarmWorker::line_has_come(const std::string& line) {
   const auto* const view = std::get_if<agent::WorkView>(&*news->reading);
   if (view && view->work) seq_ = std::max(seq_, view->work->seq);
   hears(*news->reading);
-  tell([&](SteadyTime now) { return slots_.watched(now, *news->reading); });
+  notify([&](SteadyTime now) { return slots_.watched(now, *news->reading); });
 }
 
 void WarmWorker::watch_again() {
@@ -344,7 +344,7 @@ void WarmWorker::start(const agent::SlotOrders::Start& start) {
   const int slot = start.slot;
   if (loop_.now() >= start.before) {
     return loop_.post([this, slot] {
-      tell([&](SteadyTime now) { return slots_.happened(now, slot, agent::Missed{}); });
+      notify([&](SteadyTime now) { return slots_.happened(now, slot, agent::Missed{}); });
     });
   }
   const agent::JobAnswer& job = looks_[static_cast<std::size_t>(slot)].answer;
@@ -369,11 +369,11 @@ void WarmWorker::child_works(int slot) {
   const std::int64_t number = keeps ? ++one.checkpoints : 0;
   loop_.post([this, slot, id = one.id, number] {
     if (!(child(slot).id == id) || !child(slot).runs) return;
-    tell([&](SteadyTime now) {
+    notify([&](SteadyTime now) {
       return slots_.happened(now, slot, agent::Progressed{"it goes on"});
     });
     if (number == 0) return;
-    tell([&](SteadyTime now) {
+    notify([&](SteadyTime now) {
       return slots_.happened(now, slot,
                              agent::Checkpointed{number, "at " + std::to_string(number)});
     });
@@ -389,7 +389,7 @@ void WarmWorker::child_ends(int slot, int exit_code) {
   world_.ended(one.id, exit_code);
   loop_.post([this, slot, exit_code, id = one.id] {
     if (!(child(slot).id == id)) return;
-    tell([&](SteadyTime now) {
+    notify([&](SteadyTime now) {
       return slots_.happened(now, slot, agent::Ended{exit_code, exit_code == 0 ? "done" : ""});
     });
   });
@@ -407,14 +407,14 @@ void WarmWorker::child_is_dead(int slot) {
   loop_.post([this, slot, killed, id = one.id] {
     if (!(child(slot).id == id)) return;
     if (killed)
-      tell([&](SteadyTime now) { return slots_.happened(now, slot, agent::Ended{137, ""}); });
-    tell([&](SteadyTime now) { return slots_.happened(now, slot, agent::AllDead{}); });
+      notify([&](SteadyTime now) { return slots_.happened(now, slot, agent::Ended{137, ""}); });
+    notify([&](SteadyTime now) { return slots_.happened(now, slot, agent::AllDead{}); });
   });
 }
 
 void WarmWorker::ask_to_end(int slot) {
   Child& one = child(slot);
-  one.told = true;
+  one.signalled = true;
   if (!one.runs || one.plan.ignores_sigterm || std::exchange(one.asked, true)) return;
   later(one, one.plan.sigterm_takes,
         [this, slot, code = one.plan.exit_code_on_sigterm] { child_ends(slot, code); });

@@ -87,10 +87,10 @@ class WarmWorker {
   struct Child {
     AttemptId id;
     Plan plan;
-    bool runs = false;   // the command itself
-    bool alive = false;  // it, or what it left
-    bool told = false;   // SIGTERM was sent
-    bool asked = false;  // and it obeys
+    bool runs = false;       // the command itself
+    bool alive = false;      // it, or what it left
+    bool signalled = false;  // SIGTERM was sent
+    bool asked = false;      // and it obeys
     std::int64_t checkpoints = 0;
     std::optional<Duration> progress_deadline;
     std::vector<Scheduler::EventId> events;
@@ -103,7 +103,7 @@ class WarmWorker {
   using Handler = std::function<void(std::optional<ApiAnswer>)>;
 
   template <class Event>
-  void tell(Event event);
+  void notify(Event event);
   void obey(const agent::SlotOrders& orders);
   void set_timer(SteadyTime due);
   // Requests.

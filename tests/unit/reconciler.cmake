@@ -1,6 +1,6 @@
 # The rules for all writes, for the unit tests and for the simulation.
-add_library(reconciler_rules STATIC reconciler/rules.cc reconciler/rules_places.cc
-                                    reconciler/rules_told.cc
+add_library(reconciler_rules STATIC reconciler/rules.cc reconciler/rules_outbox.cc
+                                    reconciler/rules_places.cc
                                     reconciler/rules_writes.cc)
 target_link_libraries(reconciler_rules PUBLIC holdfast_reconciler)
 target_compile_options(reconciler_rules PRIVATE -O2)

@@ -147,7 +147,7 @@ TEST_F(ConsistencyTest, WhoListsAndWatchesSeesTheTruthInTheEnd) {
     if (!follower.watches()) follower.start(false, false);
     ASSERT_EQ(follower.trouble, "") << "seed " << seed;
     ASSERT_EQ(follower.state(), truth()) << "seed " << seed;
-    // The follower is told nothing once it is gone.
+    // The follower hears nothing once it is gone.
     server_.restart(/*without_a_word=*/true);
   }
 }

@@ -215,15 +215,15 @@ void check_decided(const Json& conditions, const Json& old, Causes& causes) {
   if (!stays) forbid(causes, "status.conditions", "an outcome that is decided stays decided");
 }
 
-bool tells_an_outcome(const Json& condition) {
+bool is_outcome(const Json& condition) {
   const std::string type = string_at(condition, "type");
   return type == "Complete" || type == "Failed" || type == "Cancelled";
 }
 
-// Those of one list that tell the outcome are in the other.
+// Those of one list that give the outcome are in the other.
 bool outcomes_stay(const Json& conditions, const Json& others) {
   return std::all_of(conditions.begin(), conditions.end(), [&](const Json& condition) {
-    return !tells_an_outcome(condition) ||
+    return !is_outcome(condition) ||
            std::find(others.begin(), others.end(), condition) != others.end();
   });
 }

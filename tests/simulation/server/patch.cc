@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kDeleteFromList = "$deleteFromPrimitiveList/";
 constexpr std::string_view kElementOrder = "$setElementOrder/";
 
-// By what member the objects of a list are told apart; "": the list is replaced as a whole.
+// By what member the objects of a list are distinguished; "": the list is replaced as a whole.
 std::string merge_key(const std::string& list) {
   if (list == "containers" || list == "initContainers" || list == "env" || list == "volumes") {
     return "name";

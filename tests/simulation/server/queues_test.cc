@@ -64,7 +64,7 @@ TEST_F(QueuesOnServer, TheStatusIsWrittenByCompareAndSwapAndTheSpecStays) {
   EXPECT_EQ(refused(put(path(kQueues, "q") + "/status", body)), "status.admitting[0].attempt");
 }
 
-TEST_F(QueuesOnServer, AWatchTellsOfQueues) {
+TEST_F(QueuesOnServer, AWatchReportsQueues) {
   const auto watched = watch(kQueues, "resourceVersion=0");
   post(kQueues, queue("q"));
   patch(path(kQueues, "q"), {{"spec", {{"hold", true}}}});

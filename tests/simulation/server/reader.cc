@@ -8,7 +8,7 @@ namespace holdfast::simulation {
 namespace {
 
 // Where a paged list goes on: the version that all its pages show (0: whatever is there now), and
-// the last key that was told. Opaque to clients, so hexadecimal is enough.
+// the last key that was sent. Opaque to clients, so hexadecimal is enough.
 struct Continuation {
   std::uint64_t version = 0;
   std::string after;

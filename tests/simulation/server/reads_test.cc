@@ -62,7 +62,7 @@ TEST_F(ApiServerTest, PagesShowOneMoment) {
   EXPECT_THAT(names(get(std::string(kPods) + "?continue=" + go_on).body), ElementsAre("d"));
 }
 
-TEST_F(ApiServerTest, AWatchTellsWhatTheCacheHasSeen) {
+TEST_F(ApiServerTest, AWatchReportsWhatTheCacheHasSeen) {
   const auto watched = watch_from(kPods, server_.version());
   post(kPods, pod("a"));
   const std::uint64_t seen = server_.version();
@@ -74,7 +74,7 @@ TEST_F(ApiServerTest, AWatchTellsWhatTheCacheHasSeen) {
   EXPECT_THAT(watched->lines, ElementsAre("ADDED a", "ADDED b"));
 }
 
-TEST_F(ApiServerTest, AWatchFromAnOlderVersionIsToldWhatCameAfterIt) {
+TEST_F(ApiServerTest, AWatchFromAnOlderVersionIsSentWhatCameAfterIt) {
   post(kPods, pod("a"));
   const std::uint64_t version = server_.version();
   post(kPods, pod("b"));
@@ -86,7 +86,7 @@ TEST_F(ApiServerTest, AWatchFromAnOlderVersionIsToldWhatCameAfterIt) {
   EXPECT_THAT(watched->lines, ElementsAre("ADDED b", "ADDED c"));
 }
 
-TEST_F(ApiServerTest, AClosedWatchIsToldNothing) {
+TEST_F(ApiServerTest, AClosedWatchIsSentNothing) {
   const auto watched = watch_from(kPods, server_.version());
   server_.close_watch(watched->opened.id);
   post(kPods, pod("a"));
@@ -95,7 +95,7 @@ TEST_F(ApiServerTest, AClosedWatchIsToldNothing) {
   EXPECT_FALSE(watched->ended);
 }
 
-TEST_F(ApiServerTest, ASelectedWatchIsToldWhoEntersAndWhoLeaves) {
+TEST_F(ApiServerTest, ASelectedWatchIsSentWhoEntersAndWhoLeaves) {
   const auto watched =
       watch(kPods, "labelSelector=x&resourceVersion=" + std::to_string(server_.version()));
   post(kPods, pod("a"));

@@ -69,7 +69,7 @@ std::int64_t grace_of(const Json& pod, const DeleteOptions& options) {
   return seconds < 0 ? 1 : seconds;
 }
 
-// Tells the pod to go, or to go sooner. False: it was told already, and not to go later than that.
+// Asks the pod to go, or to go sooner. False: it was asked already, and not to go later than that.
 bool mark_pod(Json& pod, const DeleteOptions& options, Time now) {
   Json& metadata = pod["metadata"];
   if (!metadata.contains("deletionTimestamp")) {
@@ -81,8 +81,8 @@ bool mark_pod(Json& pod, const DeleteOptions& options, Time now) {
   }
   const std::int64_t grace = int_at(metadata, "deletionGracePeriodSeconds");
   if (!options.grace_seconds || *options.grace_seconds >= grace) return false;
-  const auto told = parse_time(string_at(metadata, "deletionTimestamp"));
-  const Time moved = *told + std::chrono::seconds(*options.grace_seconds - grace);
+  const auto due = parse_time(string_at(metadata, "deletionTimestamp"));
+  const Time moved = *due + std::chrono::seconds(*options.grace_seconds - grace);
   const bool over = moved < now;
   metadata["deletionTimestamp"] = format_time(over ? now : moved);
   metadata["deletionGracePeriodSeconds"] =
@@ -185,7 +185,7 @@ ApiAnswer Writer::remove(Table& table, StoredPtr object, const DeleteOptions& op
   if (held && !is_pod(resource)) mark(changed["metadata"], now());
   const bool waits =
       is_pod(resource) && int_at(changed["metadata"], "deletionGracePeriodSeconds") > 0;
-  // A pod shows that it was told to go even when it goes at once.
+  // A pod shows that it was asked to go even when it goes at once.
   if ((held || is_pod(resource)) && changed != object->json()) {
     object = storage_.put(table, object->key(), std::move(changed));
   }

@@ -15,14 +15,14 @@ class RemovalTest : public ApiServerTest {
   }
 };
 
-TEST_F(RemovalTest, APodOnANodeIsToldToGoAndGoesWhenItsKubeletSaysSo) {
+TEST_F(RemovalTest, APodOnANodeIsAskedToGoAndGoesWhenItsKubeletSaysSo) {
   const Answer made = bound("p", pod("p"));
-  const Answer told = remove(path(kPods, "p"));
-  EXPECT_EQ(told.body["metadata"]["deletionTimestamp"],
+  const Answer removed = remove(path(kPods, "p"));
+  EXPECT_EQ(removed.body["metadata"]["deletionTimestamp"],
             format_time(now_ + std::chrono::seconds(30)));
-  EXPECT_EQ(told.body["metadata"]["deletionGracePeriodSeconds"], 30);
-  EXPECT_EQ(told.body["metadata"]["generation"], 2);
-  EXPECT_EQ(remove(path(kPods, "p")).body, told.body);
+  EXPECT_EQ(removed.body["metadata"]["deletionGracePeriodSeconds"], 30);
+  EXPECT_EQ(removed.body["metadata"]["generation"], 2);
+  EXPECT_EQ(remove(path(kPods, "p")).body, removed.body);
 
   const Answer sooner = remove(path(kPods, "p"), {{"gracePeriodSeconds", 5}});
   EXPECT_EQ(sooner.body["metadata"]["deletionTimestamp"],
@@ -86,13 +86,13 @@ TEST_F(RemovalTest, PreconditionsAreCompared) {
 
 TEST_F(RemovalTest, WhatIsBeingDeletedStaysSo) {
   post(kJobs, held(job("a")));
-  const Answer told = remove(path(kJobs, "a"));
+  const Answer removed = remove(path(kJobs, "a"));
   now_ += std::chrono::seconds(10);
-  Json object = told.body;
+  Json object = removed.body;
   object["metadata"].erase("deletionTimestamp");
   object["metadata"]["labels"] = {{"x", "y"}};
   EXPECT_EQ(put(path(kJobs, "a"), object).body["metadata"]["deletionTimestamp"],
-            told.body["metadata"]["deletionTimestamp"]);
+            removed.body["metadata"]["deletionTimestamp"]);
   object["metadata"]["finalizers"].push_back("example.com/late");
   object["metadata"].erase("resourceVersion");
   EXPECT_EQ(patch(path(kJobs, "a"), {{"metadata", object["metadata"]}}).status, 422);

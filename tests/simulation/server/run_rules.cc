@@ -36,7 +36,7 @@ Says say_of_list(std::string text, std::int64_t limit, std::size_t short_list) {
   return is_right ? Says::kYes : Says::kNo;
 }
 
-void tell_of_list(Causes& causes, Says says, const std::string& path, const char* why) {
+void report_list(Causes& causes, Says says, const std::string& path, const char* why) {
   if (says == Says::kNo) refuse(causes, path, why);
   if (says == Says::kError)
     causes.push_back({"FieldValueInvalid", "<nil>", "rule evaluation error"});
@@ -64,7 +64,7 @@ void check_success_limits(const Json& spec, Causes& causes) {
   const bool counts = std::all_of(rules.begin(), rules.end(), [&](const Json& rule) {
     return int_at(rule, "succeededCount", 0) <= limit;
   });
-  tell_of_list(causes, indexes, "spec.successPolicy.rules", "succeededIndexes are numbers");
+  report_list(causes, indexes, "spec.successPolicy.rules", "succeededIndexes are numbers");
   if (!counts) refuse(causes, "spec.successPolicy.rules", "succeededCount is at most completions");
 }
 
@@ -120,7 +120,7 @@ void check_new(const Json& job, Causes& causes) {
   }
   if (spec.contains("indexes")) {
     const Says says = say_of_list(string_at(spec, "indexes"), completions_of(spec), 300);
-    tell_of_list(causes, says, "spec.indexes", "indexes are numbers and ranges");
+    report_list(causes, says, "spec.indexes", "indexes are numbers and ranges");
   }
   check_success_limits(spec, causes);
   const Json& rules = at(at(spec, "podFailurePolicy"), "rules");

@@ -109,7 +109,7 @@ class Runner {
     return {{"status", answer.status}, {"body", body}};
   }
 
-  // A watch that is refused, or told one line.
+  // A watch that is refused, or gets one line.
   ApiAnswer watch_once(const ApiRequest& request) {
     const auto events = std::make_shared<Events>();
     ApiServer::Opened opened = server_.watch(request, sink_of(events));
@@ -137,7 +137,7 @@ class Runner {
     return {{"status", server_.watch(request, sink_of(events)).answer.status}};
   }
 
-  // What a watch was told, up to the event "TYPE name".
+  // What a watch was sent, up to the event "TYPE name".
   Json take(const Json& step) {
     Events& events = *watches_.at(step["events"]);
     Json taken = Json::array();

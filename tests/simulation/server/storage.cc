@@ -55,7 +55,7 @@ StoredPtr Storage::put(Table& table, const std::string& key, Json object) {
                 nullptr};
   place = change.after;
   table.log.push_back(change);
-  tell(table, change);
+  notify(table, change);
   return change.after;
 }
 
@@ -69,11 +69,11 @@ StoredPtr Storage::remove(Table& table, const std::string& key) {
   const Change change{version_, before, nullptr,
                       std::make_shared<Stored>(key, version_, std::move(last))};
   table.log.push_back(change);
-  tell(table, change);
+  notify(table, change);
   return change.gone;
 }
 
-void Storage::tell(const Table& table, const Change& change) {
+void Storage::notify(const Table& table, const Change& change) {
   for (const Observer& observer : observers_) observer(table, change);
 }
 

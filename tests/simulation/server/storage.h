@@ -87,7 +87,7 @@ class Storage {
   void restore(const std::string& snapshot);
 
  private:
-  void tell(const Table& table, const Change& change);
+  void notify(const Table& table, const Change& change);
 
   std::vector<Table> tables_;
   std::vector<Observer> observers_;

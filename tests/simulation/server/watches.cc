@@ -80,12 +80,12 @@ ApiServer::Opened Watches::open(const Target& target, bool metadata_only, WatchS
   watch.sink = std::move(sink);
   Watch& added = watches_.emplace(opened.id, std::move(watch)).first->second;
   if (added.initial) {
-    if (added.not_before <= storage_.cache_version()) tell_initial(added);
+    if (added.not_before <= storage_.cache_version()) send_initial(added);
   } else {
     // What the cache has seen already, since the version asked for.
     const Table& table = *added.table;
     for (std::size_t i = 0; i < table.served; ++i) {
-      if (table.log[i].version > added.after) tell_change(added, table.log[i]);
+      if (table.log[i].version > added.after) send_change(added, table.log[i]);
     }
   }
   return opened;
@@ -95,19 +95,19 @@ void Watches::advance(std::uint64_t version) {
   storage_.advance_cache(version, [this](const Table& table, const Change& change) {
     for (const auto& [id, watch] : watches_) {
       if (watch.table == &table && !watch.initial && change.version > watch.after) {
-        tell_change(watch, change);
+        send_change(watch, change);
       }
     }
   });
   for (auto& [id, watch] : watches_) {
-    if (watch.initial && watch.not_before <= storage_.cache_version()) tell_initial(watch);
+    if (watch.initial && watch.not_before <= storage_.cache_version()) send_initial(watch);
   }
 }
 
 void Watches::send_bookmarks() {
   for (const auto& [id, watch] : watches_) {
     if (watch.bookmarks && !watch.initial && watch.after <= storage_.cache_version()) {
-      tell_bookmark(watch, false);
+      send_bookmark(watch, false);
     }
   }
 }
@@ -131,36 +131,36 @@ void Watches::end_all(bool without_a_word) {
   }
 }
 
-void Watches::tell_initial(Watch& watch) {
+void Watches::send_initial(Watch& watch) {
   watch.initial = false;
   watch.after = storage_.cache_version();
   for (const auto& [key, stored] : watch.table->cached) {
-    if (watch.filter.matches(stored->json())) tell(watch, "ADDED", *stored);
+    if (watch.filter.matches(stored->json())) send(watch, "ADDED", *stored);
   }
-  if (watch.marks_end) tell_bookmark(watch, true);
+  if (watch.marks_end) send_bookmark(watch, true);
 }
 
-void Watches::tell_change(const Watch& watch, const Change& change) {
+void Watches::send_change(const Watch& watch, const Change& change) {
   const bool was = change.before && watch.filter.matches(change.before->json());
   const bool is = change.after && watch.filter.matches(change.after->json());
   if (is) {
-    tell(watch, was ? "MODIFIED" : "ADDED", *change.after);
+    send(watch, was ? "MODIFIED" : "ADDED", *change.after);
   } else if (was && change.gone) {
-    tell(watch, "DELETED", *change.gone);
+    send(watch, "DELETED", *change.gone);
   } else if (was) {
     // It has left the selection: shown as it was, at the version at which it left.
     Json last = change.before->json();
     last["metadata"]["resourceVersion"] = std::to_string(change.version);
-    tell(watch, "DELETED", Stored(change.key(), change.version, std::move(last)));
+    send(watch, "DELETED", Stored(change.key(), change.version, std::move(last)));
   }
 }
 
-void Watches::tell(const Watch& watch, const char* type, const Stored& object) {
+void Watches::send(const Watch& watch, const char* type, const Stored& object) {
   watch.sink.on_line(
       line_of(type, watch.metadata_only ? metadata_text(object.json()) : object.text()));
 }
 
-void Watches::tell_bookmark(const Watch& watch, bool end_of_initial_events) {
+void Watches::send_bookmark(const Watch& watch, bool end_of_initial_events) {
   const Resource& resource = *watch.table->resource;
   Json object = {{"kind", watch.metadata_only ? "PartialObjectMetadata" : resource.kind},
                  {"apiVersion", watch.metadata_only ? "meta.k8s.io/v1" : resource.api_version()},

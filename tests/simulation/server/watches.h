@@ -40,10 +40,10 @@ class Watches {
     std::uint64_t after = 0;       // send only later changes
   };
 
-  void tell_initial(Watch& watch);
-  void tell_change(const Watch& watch, const Change& change);
-  void tell(const Watch& watch, const char* type, const Stored& object);
-  void tell_bookmark(const Watch& watch, bool end_of_initial_events);
+  void send_initial(Watch& watch);
+  void send_change(const Watch& watch, const Change& change);
+  void send(const Watch& watch, const char* type, const Stored& object);
+  void send_bookmark(const Watch& watch, bool end_of_initial_events);
   void fail(WatchSink& sink, const Json& status);
 
   Storage& storage_;

@@ -21,35 +21,35 @@ TEST_F(FileThreadRule, WorkRunsOnItsThreadAndWhatItReturnsOnTheLoop) {
   FileThread files(io);
   const std::thread::id loop = std::this_thread::get_id();
   std::thread::id worked = loop;
-  std::thread::id told;
+  std::thread::id notified;
   for (int i = 0; i < 3; ++i) {
     ASSERT_FALSE(files.busy());
     files.run([&]() -> FileThread::Then {
       worked = std::this_thread::get_id();
       return [&] {
-        told = std::this_thread::get_id();
+        notified = std::this_thread::get_id();
         EXPECT_FALSE(files.busy()) << "more can follow at once";
       };
     });
     ASSERT_TRUE(files.busy());
     io.run_one();
     EXPECT_NE(worked, loop);
-    EXPECT_EQ(told, loop);
+    EXPECT_EQ(notified, loop);
   }
 }
 
-TEST_F(FileThreadRule, WorkThatHangsOutlivesItsOwnerAndTellsNobody) {
+TEST_F(FileThreadRule, WorkThatHangsOutlivesItsOwnerAndNotifiesNobody) {
   std::promise<void> began;
   std::promise<void> hangs;
   auto freed = std::make_shared<std::promise<void>>();
-  bool told = false;
+  bool notified = false;
   {
     FileThread files(io);
     files.run([&, until = hangs.get_future().share(), freed]() -> FileThread::Then {
       began.set_value();
       until.wait();
       freed->set_value();
-      return [&told] { told = true; };
+      return [&notified] { notified = true; };
     });
     EXPECT_TRUE(files.busy());
     began.get_future().wait();
@@ -57,7 +57,7 @@ TEST_F(FileThreadRule, WorkThatHangsOutlivesItsOwnerAndTellsNobody) {
   hangs.set_value();
   freed->get_future().wait();
   io.poll();
-  EXPECT_FALSE(told);
+  EXPECT_FALSE(notified);
 }
 
 TEST_F(FileThreadRule, OneThatWasNeverUsedHasNoThread) { const FileThread files(io); }

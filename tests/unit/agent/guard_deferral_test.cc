@@ -36,7 +36,7 @@ TEST_F(GuardDeferralRule, TheCommandRunsAgainAfterThePause) {
   EXPECT_FALSE(guard->resting());
 }
 
-TEST_F(GuardDeferralRule, RenewalsTellHowOftenAndThatThereIsProgress) {
+TEST_F(GuardDeferralRule, RenewalsReportHowOftenAndThatThereIsProgress) {
   start_deferring();
   guard->child_ended(at(seconds(5)), kNotYet);
   guard->all_dead(at(seconds(5)));
@@ -75,16 +75,16 @@ TEST_F(GuardDeferralRule, ThePodEndsOnceTheLimitIsReached) {
   EXPECT_EQ(last.put->ended, kNotYet);
 }
 
-TEST_F(GuardDeferralRule, AnAgentThatIsToldToEndDoesNotWaitForTheNextTime) {
+TEST_F(GuardDeferralRule, AnAgentThatIsAskedToEndDoesNotWaitForTheNextTime) {
   start_deferring();
   guard->child_ended(at(seconds(5)), kNotYet);
   guard->all_dead(at(seconds(5)));
-  EXPECT_EQ(guard->told_to_end(at(seconds(6))).stop, Stop::kKill);
+  EXPECT_EQ(guard->asked_to_end(at(seconds(6))).stop, Stop::kKill);
   const Orders last = guard->all_dead(at(seconds(6)));
   ASSERT_TRUE(last.put);
   EXPECT_EQ(last.put->ended, kNotYet);
   start_deferring();
-  guard->told_to_end(at(seconds(4)));
+  guard->asked_to_end(at(seconds(4)));
   guard->child_ended(at(seconds(5)), kNotYet);
   EXPECT_EQ(guard->phase(), Guard::Phase::kEnding) << "nor does it begin to wait";
 }

@@ -22,24 +22,24 @@ TEST_F(GuardProgressRule, EachProgressAddsOneToTheMarkAndStartsTheAgeAnew) {
   EXPECT_FALSE(orders.put->ended);
 }
 
-TEST_F(GuardProgressRule, ItIsToldAtOnceWhereTheLastRenewalIsATenthOld) {
+TEST_F(GuardProgressRule, ItIsReportedAtOnceWhereTheLastRenewalIsATenthOld) {
   start();
   EXPECT_FALSE(guard->woke(at(seconds(7))).put);
   EXPECT_TRUE(guard->progressed(at(seconds(7)), "").put);
 }
 
-TEST_F(GuardProgressRule, ItIsNotToldMoreOftenThanThat) {
+TEST_F(GuardProgressRule, ItIsNotReportedMoreOftenThanThat) {
   start();
   const Orders orders = guard->progressed(at(seconds(2)), "");
   EXPECT_FALSE(orders.put);
   EXPECT_EQ(orders.wake_at, at(seconds(6)));
   EXPECT_TRUE(guard->woke(at(seconds(6))).put);
   guard->answered(at(seconds(6)), lease());
-  // All is told: the next one is an ordinary one.
+  // All is reported: the next one is an ordinary one.
   EXPECT_GE(guard->woke(at(seconds(7))).wake_at, at(seconds(24)));
 }
 
-TEST_F(GuardProgressRule, WhatComesWhileARenewalIsUnderWayIsToldByTheNext) {
+TEST_F(GuardProgressRule, WhatComesWhileARenewalIsUnderWayIsReportedByTheNext) {
   start();
   ASSERT_TRUE(guard->progressed(at(seconds(7)), "one").put);
   EXPECT_FALSE(guard->progressed(at(seconds(8)), "two").put);
@@ -49,7 +49,7 @@ TEST_F(GuardProgressRule, WhatComesWhileARenewalIsUnderWayIsToldByTheNext) {
   EXPECT_EQ(orders.put->mark, 2);
 }
 
-TEST_F(GuardProgressRule, ThatTheDeadlineHasPassedIsToldAtThatMomentAndOnce) {
+TEST_F(GuardProgressRule, ThatTheDeadlineHasPassedIsReportedAtThatMomentAndOnce) {
   start(seconds(65));
   renew(at(seconds(20)));
   renew(at(seconds(40)));
@@ -64,7 +64,7 @@ TEST_F(GuardProgressRule, ThatTheDeadlineHasPassedIsToldAtThatMomentAndOnce) {
   EXPECT_GE(guard->woke(at(seconds(67))).wake_at, at(seconds(83)));
 }
 
-TEST_F(GuardProgressRule, ADeadlineThatWasNotToldIsToldAgain) {
+TEST_F(GuardProgressRule, ADeadlineThatWasNotReportedIsReportedAgain) {
   start(seconds(65));
   for (const int second : {20, 40, 60}) renew(at(seconds(second)));
   ASSERT_TRUE(guard->woke(at(seconds(65))).put);
@@ -85,7 +85,7 @@ TEST_F(GuardProgressRule, ProgressStartsTheDeadlineAnew) {
   EXPECT_TRUE(guard->woke(at(seconds(129))).put);
 }
 
-TEST_F(GuardEndRule, WhatTheChildLeftIsKilledThenTheEndIsToldThenItEnds) {
+TEST_F(GuardEndRule, WhatTheChildLeftIsKilledThenTheEndIsReportedThenItEnds) {
   start();
   const Orders ended = guard->child_ended(at(seconds(5)), 7);
   EXPECT_EQ(ended.stop, Stop::kKill);
@@ -93,9 +93,9 @@ TEST_F(GuardEndRule, WhatTheChildLeftIsKilledThenTheEndIsToldThenItEnds) {
   const Orders dead = guard->all_dead(at(seconds(6)));
   ASSERT_TRUE(dead.put);
   EXPECT_EQ(dead.put->ended, 7);
-  const Orders told = guard->answered(at(seconds(6)), lease());
-  EXPECT_EQ(told.exit_code, 7);
-  EXPECT_EQ(told.fenced, "");
+  const Orders done = guard->answered(at(seconds(6)), lease());
+  EXPECT_EQ(done.exit_code, 7);
+  EXPECT_EQ(done.fenced, "");
 }
 
 TEST_F(GuardEndRule, ARenewalUnderWayIsWaitedForFirst) {
@@ -140,7 +140,7 @@ TEST_F(GuardEndRule, ALeaseThatIsLostByThenKeepsTheExitCode) {
   }
 }
 
-TEST_F(GuardEndRule, ALeaseThatIsLostBeforeAllAreDeadIsToldNothing) {
+TEST_F(GuardEndRule, ALeaseThatIsLostBeforeAllAreDeadIsSentNothing) {
   start();
   ASSERT_TRUE(guard->woke(at(seconds(20))).put);
   guard->child_ended(at(seconds(20)), 9);
@@ -148,7 +148,7 @@ TEST_F(GuardEndRule, ALeaseThatIsLostBeforeAllAreDeadIsToldNothing) {
   EXPECT_EQ(guard->all_dead(at(seconds(21))).exit_code, 9);
 }
 
-TEST_F(GuardEndRule, WhatCannotBeKilledIsKilledAgainThenTheEndIsToldAllTheSame) {
+TEST_F(GuardEndRule, WhatCannotBeKilledIsKilledAgainThenTheEndIsReportedAllTheSame) {
   start();
   SteadyTime now = at(seconds(5));
   Orders orders = guard->child_ended(now, 4);
@@ -163,9 +163,9 @@ TEST_F(GuardEndRule, WhatCannotBeKilledIsKilledAgainThenTheEndIsToldAllTheSame) 
   ASSERT_TRUE(orders.put);
   EXPECT_EQ(orders.put->ended, 4);
   EXPECT_FALSE(guard->all_dead(now).put) << "once is enough";
-  const Orders told = guard->answered(now, lease());
-  EXPECT_EQ(told.exit_code, 4);
-  EXPECT_EQ(told.fenced, "");
+  const Orders done = guard->answered(now, lease());
+  EXPECT_EQ(done.exit_code, 4);
+  EXPECT_EQ(done.fenced, "");
 }
 
 TEST_F(GuardEndRule, WhatCannotBeKilledIsNotLeftToRunBeyondTheLeaseForTheLastRenewal) {
@@ -180,7 +180,7 @@ TEST_F(GuardEndRule, WhatCannotBeKilledIsNotLeftToRunBeyondTheLeaseForTheLastRen
 
 class GuardCheckpointRule : public GuardTest {};
 
-TEST_F(GuardCheckpointRule, ItIsToldWithinASecondOfTheLastRenewalAndItsAcknowledgementIsSaid) {
+TEST_F(GuardCheckpointRule, ItIsReportedWithinASecondOfTheLastRenewalAndItsAcknowledgementIsSaid) {
   start();
   Orders orders = guard->checkpointed(at(milliseconds(200)), 1, "page 7");
   EXPECT_FALSE(orders.put) << "not more often than each second";
@@ -190,7 +190,7 @@ TEST_F(GuardCheckpointRule, ItIsToldWithinASecondOfTheLastRenewalAndItsAcknowled
   EXPECT_EQ(orders.put->checkpoint, "page 7");
   EXPECT_FALSE(orders.kept);
   EXPECT_EQ(guard->answered(at(seconds(2)), lease()).kept, 1);
-  // All is told, and the Lease keeps it by itself.
+  // All is reported, and the Lease keeps it by itself.
   EXPECT_GE(guard->woke(at(seconds(3))).wake_at, at(seconds(19)));
 }
 
@@ -213,7 +213,7 @@ TEST_F(GuardCheckpointRule, OneThatComesWhileARenewalIsUnderWayIsNotAcknowledged
   EXPECT_EQ(next.put->checkpoint, "b");
 }
 
-TEST_F(GuardCheckpointRule, TheLastRenewalCarriesOneThatWasNotToldYet) {
+TEST_F(GuardCheckpointRule, TheLastRenewalCarriesOneThatWasNotReportedYet) {
   start();
   guard->checkpointed(at(milliseconds(100)), 1, "done");
   guard->child_ended(at(milliseconds(200)), 3);
@@ -223,7 +223,7 @@ TEST_F(GuardCheckpointRule, TheLastRenewalCarriesOneThatWasNotToldYet) {
   EXPECT_EQ(orders.put->ended, 3);
 }
 
-TEST_F(GuardCheckpointRule, AFencedChildsIsNotTold) {
+TEST_F(GuardCheckpointRule, AFencedChildsIsNotReported) {
   start();
   ASSERT_TRUE(guard->woke(at(seconds(20))).put);
   guard->answered(at(seconds(20)), answer(Kind::kFenced));

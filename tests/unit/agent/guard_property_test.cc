@@ -62,8 +62,8 @@ class History {
       return;
     }
     if (what == 60 && !over_) {
-      told_ = true;
-      return obey(guard_.told_to_end(now_));
+      asked_ = true;
+      return obey(guard_.asked_to_end(now_));
     }
     obey(guard_.woke(now_));
   }
@@ -105,7 +105,7 @@ class History {
       const std::size_t count = started() ? verdicts.size() : verdicts.size() - 1;
       const std::size_t which = random_.below(count);
       // Whoever finds no Lease waits as long as after a renewal.
-      if (which == 0 && told_ && started()) acknowledged_ = sent_;
+      if (which == 0 && asked_ && started()) acknowledged_ = sent_;
       obey(guard_.answered(now_, verdicts[which]));
     }
   }
@@ -175,7 +175,7 @@ class History {
   SteadyTime sent_{};
   std::optional<SteadyTime> acknowledged_;
   int starts_ = 0;
-  bool alive_ = false, stopping_ = false, child_gone_ = false, told_ = false;
+  bool alive_ = false, stopping_ = false, child_gone_ = false, asked_ = false;
   std::optional<SteadyTime> killed_;
   bool over_ = false, fenced_ = false;
 };

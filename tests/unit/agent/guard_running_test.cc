@@ -190,7 +190,7 @@ TEST_F(GuardRunningRule, AfterALongPauseItKillsBeforeAnythingElse) {
       [&](SteadyTime now) { return guard->deadlines(now); },
       [&](SteadyTime now) { return guard->answered(now, lease()); },
       [&](SteadyTime now) { return guard->progressed(now, "more"); },
-      [&](SteadyTime now) { return guard->told_to_end(now); },
+      [&](SteadyTime now) { return guard->asked_to_end(now); },
   };
   for (const auto& first_word : first_words) {
     start();
@@ -233,7 +233,7 @@ TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesTheChildTheTimeOfItsLastRenewal) 
   start();
   ASSERT_TRUE(guard->woke(at(seconds(20))).put);
   EXPECT_EQ(guard->answered(at(seconds(20)), answer(Kind::kGone, "it is gone")).stop, Stop::kNone);
-  // Asked again and again, and told the same.
+  // Asked again and again, with the same answer.
   ASSERT_TRUE(guard->woke(at(seconds(22))).put);
   ASSERT_TRUE(guard->answered(at(seconds(22)), answer(Kind::kConflict)).get);
   EXPECT_EQ(guard->answered(at(seconds(22)), answer(Kind::kGone, "it is gone")).stop, Stop::kNone);
@@ -245,13 +245,13 @@ TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesTheChildTheTimeOfItsLastRenewal) 
   EXPECT_NE(orders.fenced.find("it is gone"), std::string::npos) << orders.fenced;
 }
 
-TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesAWorkerThatWasToldToEndThePodsGrace) {
+TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesAWorkerThatWasAskedToEndThePodsGrace) {
   start();
   SteadyTime now = at(seconds(20));
   ASSERT_TRUE(guard->woke(now).put);
   // Before the kubelet's word and after it, for much longer than a duration.
   guard->answered(now, answer(Kind::kGone, "it is gone"));
-  EXPECT_EQ(guard->told_to_end(at(milliseconds(20500))).stop, Stop::kNone);
+  EXPECT_EQ(guard->asked_to_end(at(milliseconds(20500))).stop, Stop::kNone);
   SteadyTime sent{};
   for (int i = 0; i < 300; ++i) {
     ASSERT_TRUE(next_renewal(now).put);
@@ -268,12 +268,12 @@ TEST_F(GuardRunningRule, ALeaseThatIsGoneLeavesAWorkerThatWasToldToEndThePodsGra
   EXPECT_EQ(guard->woke(sent + kKill).stop, Stop::kKill);
 }
 
-TEST_F(GuardRunningRule, EveryOtherVerdictFencesAWorkerThatWasToldToEndAtOnce) {
+TEST_F(GuardRunningRule, EveryOtherVerdictFencesAWorkerThatWasAskedToEndAtOnce) {
   for (const LeaseReading& verdict :
        std::vector<LeaseReading>{answer(Kind::kFenced), lease(kAttempt, kHolder, "lease-2"),
                                  lease(kAttempt + 1, ""), lease(kAttempt, "job-3-abcde/other")}) {
     start();
-    guard->told_to_end(at(seconds(5)));
+    guard->asked_to_end(at(seconds(5)));
     ASSERT_TRUE(guard->woke(at(seconds(20))).put);
     const Orders orders = guard->answered(at(seconds(21)), verdict);
     EXPECT_EQ(orders.stop, Stop::kTerminate);

@@ -16,12 +16,12 @@ TEST_F(GuardWaitingRule, ItAsksAboutEverySecondUntilTheLeaseNamesItsPod) {
                                              lease(kAttempt, "job-3-abcde/other")};
   bool jitter = false;
   for (int i = 0; i < 30; ++i) {
-    const Orders told = guard->answered(now, not_yet[static_cast<std::size_t>(i) % 3]);
-    EXPECT_FALSE(told.get || told.put || told.start_before || told.exit_code);
-    EXPECT_GE(told.wake_at - now, milliseconds(800));
-    EXPECT_LE(told.wake_at - now, milliseconds(1200));
-    jitter = jitter || told.wake_at - now != seconds(1);
-    now = told.wake_at;
+    const Orders orders = guard->answered(now, not_yet[static_cast<std::size_t>(i) % 3]);
+    EXPECT_FALSE(orders.get || orders.put || orders.start_before || orders.exit_code);
+    EXPECT_GE(orders.wake_at - now, milliseconds(800));
+    EXPECT_LE(orders.wake_at - now, milliseconds(1200));
+    jitter = jitter || orders.wake_at - now != seconds(1);
+    now = orders.wake_at;
     EXPECT_FALSE(guard->woke(now - milliseconds(1)).get);
     ASSERT_TRUE(guard->woke(now).get);
   }
@@ -138,7 +138,7 @@ TEST_F(GuardWaitingRule, AnAnswerIsWaitedForASixthOfTheDuration) {
 TEST_F(GuardWaitingRule, ASignalThatAsksToEndEndsIt) {
   make();
   guard->begin(at(seconds(0)));
-  const Orders orders = guard->told_to_end(at(seconds(1)));
+  const Orders orders = guard->asked_to_end(at(seconds(1)));
   // Lost, and no failure of the job's.
   EXPECT_EQ(orders.exit_code, kFencedExitCode);
   EXPECT_TRUE(orders.abort_request);

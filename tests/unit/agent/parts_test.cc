@@ -30,7 +30,7 @@ TEST(ProgressFileRule, TouchingWritingAndReplacingAreProgress) {
   const std::string path = folder.path() + "/progress";
   ProgressFile file(path);
   EXPECT_EQ(file.look(), std::nullopt);
-  ASSERT_TRUE(tell_progress(path, "one").ok());
+  ASSERT_TRUE(report_progress(path, "one").ok());
   EXPECT_EQ(file.look(), "one");
   EXPECT_EQ(file.look(), std::nullopt);
   const utimbuf past = {1000, 1000};
@@ -70,7 +70,7 @@ TEST(ProgressFileRule, ALinkIsNotFollowed) {
   EXPECT_EQ(file.look(), std::nullopt);
   ASSERT_EQ(::symlink(secret.c_str(), path.c_str()), 0);
   EXPECT_EQ(file.look(), std::nullopt);
-  ASSERT_TRUE(tell_progress(path, "on").ok());
+  ASSERT_TRUE(report_progress(path, "on").ok());
   EXPECT_EQ(file.look(), "on");
   EXPECT_EQ(folder.read("secret"), "secret");
 }

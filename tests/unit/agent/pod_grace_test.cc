@@ -12,16 +12,16 @@ SteadyTime at(Duration since_start) { return SteadyTime(seconds(1000)) + since_s
 
 TEST(PodGrace, WithoutAMarkThirtySecondsAreAssumedAtMost) {
   PodGrace longer(seconds(100), seconds(8));
-  longer.told_to_end(at(seconds(0)));
+  longer.asked_to_end(at(seconds(0)));
   EXPECT_EQ(longer.end(), at(seconds(30)));
   PodGrace shorter(seconds(20), seconds(8));
-  shorter.told_to_end(at(seconds(0)));
+  shorter.asked_to_end(at(seconds(0)));
   EXPECT_EQ(shorter.end(), at(seconds(20)));
 }
 
 TEST(PodGrace, AMarkCorrectsWhatWasAssumed) {
   PodGrace pod(seconds(30), seconds(8));
-  pod.told_to_end(at(seconds(0)));
+  pod.asked_to_end(at(seconds(0)));
   pod.marked(at(seconds(1)), seconds(100));
   EXPECT_EQ(pod.end(), at(seconds(100))) << "from SIGTERM on";
 }
@@ -30,8 +30,8 @@ TEST(PodGrace, CountsFromTheMarkIfThatIsFirst) {
   PodGrace pod(seconds(30), seconds(8));
   pod.marked(at(seconds(0)), seconds(50));
   EXPECT_TRUE(pod.has_begun());
-  EXPECT_FALSE(pod.told());
-  pod.told_to_end(at(seconds(3)));
+  EXPECT_FALSE(pod.is_asked_to_end());
+  pod.asked_to_end(at(seconds(3)));
   EXPECT_EQ(pod.end(), at(seconds(50)));
 }
 
@@ -59,7 +59,7 @@ TEST(PodGrace, WithLessTimeTheCommandsAreAskedAtOnce) {
 
 TEST(PodGrace, NoCommandIsStoppedForAnAssumedEndBeforeTheMarkCouldCome) {
   PodGrace pod(seconds(30), seconds(60));
-  pod.told_to_end(at(seconds(0)));
+  pod.asked_to_end(at(seconds(0)));
   EXPECT_EQ(pod.stop_at(), at(seconds(2)));
 }
 

@@ -1,4 +1,4 @@
-// Real processes: what is below whom, and that a slot's are told from all others.
+// Real processes: what is below whom, and that a slot's are distinguished from all others.
 #include "agent/serve/shepherd.h"
 
 #include <fcntl.h>

@@ -69,7 +69,7 @@ class SlotsChecks {
     draining_ = draining_ || view->work->draining;
     if (view->work->end) {
       if (!ending_) ending_ = now_;
-      told_grace_ = view->work->end->grace;
+      marked_grace_ = view->work->end->grace;
     }
     std::map<std::string, bool> next;
     for (const WorkEntry& entry : view->work->entries) {
@@ -195,7 +195,7 @@ class SlotsChecks {
     const bool good = exit_code_ == 0;
     EXPECT_TRUE(good || exit_code_ == kFencedExitCode);
     EXPECT_FALSE(good && (fenced_ || lost_ || !processes_.empty()));
-    EXPECT_TRUE(!good || told_);
+    EXPECT_TRUE(!good || asked_);
     for (const auto& [slot, process] : processes_) EXPECT_TRUE(process.killed) << slot;
   }
 
@@ -225,7 +225,7 @@ class SlotsChecks {
     if (ending_ && !fenced_) {
       const Duration left = *ending_ + grace() - now_;
       for (const auto& [slot, process] : processes_) {
-        const bool may_wait = !told_grace_ && now_ - *ending_ < seconds(2);
+        const bool may_wait = !marked_grace_ && now_ - *ending_ < seconds(2);
         EXPECT_TRUE(process.asked || process.killed || may_wait || left > stop_grace_ + seconds(1))
             << "the pod ends, and it is not asked";
         EXPECT_TRUE(process.killed || left > seconds(1)) << "the pod ends, and it is not killed";
@@ -237,7 +237,7 @@ class SlotsChecks {
 
   // Until the pod's end: real or assumed.
   Duration grace() const {
-    return told_grace_.value_or(std::min<Duration>(pod_grace_, seconds(30)));
+    return marked_grace_.value_or(std::min<Duration>(pod_grace_, seconds(30)));
   }
 
   SeededRandom random_;
@@ -262,9 +262,9 @@ class SlotsChecks {
   std::optional<SteadyTime> heard_;     // when it asked for that, or the watch had it
   std::optional<AttemptId> may_begin_;  // a live look says so just now
   std::optional<SteadyTime> acknowledged_;
-  bool draining_ = false, told_ = false, restarted_ = false;
+  bool draining_ = false, asked_ = false, restarted_ = false;
   std::optional<SteadyTime> ending_;  // SIGTERM, or the first mark with the pod's end
-  std::optional<Duration> told_grace_;
+  std::optional<Duration> marked_grace_;
   std::optional<SteadyTime> lost_;  // when it learned that a Lease is not its own
 
   // What it did.

@@ -125,7 +125,7 @@ class SlotsTest : public ::testing::Test {
   void run_a_until_sigterm(seconds stop_grace, seconds pod_grace) {
     serve(2, stop_grace, pod_grace);
     begin({run(kA)}, kA);
-    acknowledge(*slots->told_to_end(now).put);
+    acknowledge(*slots->asked_to_end(now).put);
   }
   // The command ends, and its last process dies.
   SlotOrders end(int slot, int exit_code = 0, const std::string& result = "") {

@@ -104,7 +104,7 @@ TEST_F(SlotsLeaseRule, ItWaitsForItsLeases) {
   orders = slots->work_answered(now, no_lease(Kind::kGone));
   EXPECT_FALSE(orders.exit_code);
   EXPECT_FALSE(orders.put) << "it would mark a Lease without knowing the other";
-  EXPECT_EQ(slots->told_to_end(now).exit_code, 0) << "nobody counts on it";
+  EXPECT_EQ(slots->asked_to_end(now).exit_code, 0) << "nobody counts on it";
 }
 
 TEST_F(SlotsLeaseRule, AWorkLeaseThatIsMadeAgainCountsOnlyBeforeTheFirstRenewal) {
@@ -207,7 +207,7 @@ TEST_F(SlotsLeaseRule, ANewsWhoseRenewalFailedIsSentAgain) {
   EXPECT_EQ(answer_to(report, kA)->kind, AnswerKind::kEnded);
 }
 
-TEST_F(SlotsLeaseRule, AnAnswerInTheLeaseIsToldEvenIfItsRenewalWasNeverAcknowledged) {
+TEST_F(SlotsLeaseRule, AnAnswerInTheLeaseIsRecordedEvenIfItsRenewalWasNeverAcknowledged) {
   run_a();
   slots->happened(now, 0, Checkpointed{1, "page 7"});
   const WorkerReport report = next_put({run(kA)});
@@ -314,7 +314,7 @@ TEST_F(SlotsLeaseRule, ARefusalFencesAtOnce) {
   expect_fence(slots->worker_answered(now, no_lease(Kind::kFenced)), now);
 }
 
-TEST_F(SlotsLeaseRule, ACutOffThatARefusalDidNotTellFencesAtOnce) {
+TEST_F(SlotsLeaseRule, ACutOffThatARefusalDidNotReportFencesAtOnce) {
   run_a();
   next_put({run(kA)});
   ASSERT_TRUE(slots->worker_answered(now, no_lease(Kind::kConflict)).get_worker);

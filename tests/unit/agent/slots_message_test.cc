@@ -6,30 +6,32 @@ namespace {
 
 using JobKind = JobReading::Kind;
 
-WorkEntry told(const AttemptId& id, std::int64_t message) { return {id, "name", false, message}; }
+WorkEntry notified(const AttemptId& id, std::int64_t message) {
+  return {id, "name", false, message};
+}
 
 class SlotsMessageRule : public SlotsTest {};
 
 TEST_F(SlotsMessageRule, AChangedMessageIsReadOnceForACommandThatRuns) {
   serve();
-  begin({told(kA, 1)}, kA);
-  EXPECT_TRUE(watch({told(kA, 1)}).messages.empty()) << "the look has read it";
-  const SlotOrders orders = watch({told(kA, 2)});
+  begin({notified(kA, 1)}, kA);
+  EXPECT_TRUE(watch({notified(kA, 1)}).messages.empty()) << "the look has read it";
+  const SlotOrders orders = watch({notified(kA, 2)});
   EXPECT_EQ(only(orders.messages).id, kA);
-  EXPECT_TRUE(watch({told(kA, 2)}).messages.empty()) << "in progress";
+  EXPECT_TRUE(watch({notified(kA, 2)}).messages.empty()) << "in progress";
   EXPECT_TRUE(slots->message_read(now, kA, job(JobKind::kCurrent)).messages.empty());
 }
 
 TEST_F(SlotsMessageRule, AChangeDuringTheReadIsReadAgain) {
   run_a();
-  ASSERT_EQ(watch({told(kA, 1)}).messages.size(), 1U);
-  EXPECT_TRUE(watch({told(kA, 2)}).messages.empty());
+  ASSERT_EQ(watch({notified(kA, 1)}).messages.size(), 1U);
+  EXPECT_TRUE(watch({notified(kA, 2)}).messages.empty());
   EXPECT_EQ(slots->message_read(now, kA, job(JobKind::kCurrent)).messages.size(), 1U);
 }
 
 TEST_F(SlotsMessageRule, AReadWithoutAnAnswerIsRepeatedAfterAPause) {
   run_a();
-  ASSERT_EQ(watch({told(kA, 1)}).messages.size(), 1U);
+  ASSERT_EQ(watch({notified(kA, 1)}).messages.size(), 1U);
   SlotOrders orders = slots->message_read(now, kA, job(JobKind::kNone));
   EXPECT_TRUE(orders.messages.empty());
   now += seconds(3);
@@ -69,7 +71,7 @@ TEST_F(SlotsMessageRule, AMissedStartThatWasToStopIsStopped) {
 
 TEST_F(SlotsMessageRule, AMissedStartOfAWorkerThatDrainsIsHandedBack) {
   run_a();
-  slots->told_to_end(now);
+  slots->asked_to_end(now);
   const SlotOrders orders = slots->happened(now, 0, Missed{});
   const WorkerReport report = put_of(orders, {run(kA)});
   ASSERT_NE(answer_to(report, kA), nullptr);

@@ -54,8 +54,8 @@ class SlotsHistory : SlotsChecks {
     if (what < 90 && !processes_.empty()) return live();
     if (what == 99 && random_.below(8) == 0) {
       if (!ending_) ending_ = now_;
-      told_ = draining_ = true;
-      return obey(slots_.told_to_end(now_));
+      asked_ = draining_ = true;
+      return obey(slots_.asked_to_end(now_));
     }
     obey(slots_.woke(now_));
   }
@@ -220,7 +220,7 @@ class SlotsHistory : SlotsChecks {
     if (!processes_.empty() && now_ - *slots_.renewed() > duration_ / 2) return;
     for (int i = 0; i < 1000 && !over_ && !HasFailure(); ++i) {
       server_.bring_to_end();
-      if (server_.at_end() && known_.empty() && processes_.empty() && !request_ && !told_) break;
+      if (server_.at_end() && known_.empty() && processes_.empty() && !request_ && !asked_) break;
       if (request_) {
         receive(*std::exchange(request_, std::nullopt));
       } else if (!looks_.empty()) {
@@ -238,10 +238,10 @@ class SlotsHistory : SlotsChecks {
         obey(slots_.woke(now_));
       }
     }
-    EXPECT_EQ(over_, told_);
-    const bool time = !told_ || now_ < *ending_ + grace();
+    EXPECT_EQ(over_, asked_);
+    const bool time = !asked_ || now_ < *ending_ + grace();
     EXPECT_TRUE(server_.at_end() || !named_ || !time) << "an answer is missing";
-    EXPECT_TRUE(!told_ || exit_code_ == 0);
+    EXPECT_TRUE(!asked_ || exit_code_ == 0);
     brought_to_end_ = true;
   }
 

@@ -232,12 +232,12 @@ TEST_F(SlotsRule, AWorkerThatDrainsHandsBackWhatHasNotBegun) {
 TEST_F(SlotsRule, AfterSigtermItHandsBackAndEndsWhenAllEntriesAreGone) {
   serve(1);
   begin({run(kA), run(kB)}, kA);
-  const SlotOrders told = slots->told_to_end(now);
-  ASSERT_TRUE(told.put);
-  EXPECT_TRUE(told.put->draining);
-  EXPECT_EQ(answer_to(*told.put, kB)->kind, AnswerKind::kReturned);
-  EXPECT_TRUE(told.terminate.empty());
-  acknowledge(*told.put);
+  const SlotOrders orders = slots->asked_to_end(now);
+  ASSERT_TRUE(orders.put);
+  EXPECT_TRUE(orders.put->draining);
+  EXPECT_EQ(answer_to(*orders.put, kB)->kind, AnswerKind::kReturned);
+  EXPECT_TRUE(orders.terminate.empty());
+  acknowledge(*orders.put);
   now += seconds(2);
   const WorkerReport last = put_of(end(0), {run(kA), run(kB)});
   EXPECT_EQ(answer_to(last, kA)->kind, AnswerKind::kEnded);
@@ -247,16 +247,16 @@ TEST_F(SlotsRule, AfterSigtermItHandsBackAndEndsWhenAllEntriesAreGone) {
 
 TEST_F(SlotsRule, AnIdleWorkerSaysThatItDrainsBeforeItEnds) {
   serve();
-  const SlotOrders told = slots->told_to_end(now);
-  EXPECT_FALSE(told.exit_code) << "an entry may be on its way";
-  ASSERT_TRUE(told.put);
-  EXPECT_TRUE(told.put->draining);
-  EXPECT_EQ(acknowledge(*told.put).exit_code, 0);
+  const SlotOrders orders = slots->asked_to_end(now);
+  EXPECT_FALSE(orders.exit_code) << "an entry may be on its way";
+  ASSERT_TRUE(orders.put);
+  EXPECT_TRUE(orders.put->draining);
+  EXPECT_EQ(acknowledge(*orders.put).exit_code, 0);
 }
 
 TEST_F(SlotsRule, TheGraceOfThePodIsEnoughToStopAndToReport) {
   run_a();
-  acknowledge(*slots->told_to_end(now).put);
+  acknowledge(*slots->asked_to_end(now).put);
   now = at(seconds(18));
   acknowledge(next_put({run(kA)}));
   now = at(seconds(21)) - milliseconds(1);
@@ -287,7 +287,7 @@ TEST_F(SlotsRule, TheRealEndOfThePodTakesThePlaceOfTheAssumedOne) {
 TEST_F(SlotsRule, WithLessTimeThanItsGraceACommandIsAskedToEndAtOnceAndKilledBeforeThePodIs) {
   serve(2, seconds(30), seconds(3600));
   begin({run(kA)}, kA);
-  EXPECT_TRUE(slots->told_to_end(now).terminate.empty());
+  EXPECT_TRUE(slots->asked_to_end(now).terminate.empty());
   now += milliseconds(200);
   EXPECT_EQ(mark({run(kA)}, seconds(5)).terminate, std::vector<int>{0});
   EXPECT_TRUE(kills_at(seconds(4)));
@@ -301,9 +301,9 @@ TEST_F(SlotsRule, ASecondDeletionWithLessGraceLeavesTimeToEnd) {
   now = at(seconds(15));
   acknowledge(next_put({run(kA)}));
   now = at(seconds(25));
-  const SlotOrders told = mark({run(kA)}, seconds(30));
-  EXPECT_TRUE(told.terminate.empty());
-  EXPECT_FALSE(told.exit_code);
+  const SlotOrders orders = mark({run(kA)}, seconds(30));
+  EXPECT_TRUE(orders.terminate.empty());
+  EXPECT_FALSE(orders.exit_code);
   now = at(seconds(30));
   acknowledge(next_put({run(kA)}));
   EXPECT_TRUE(terminates_at(seconds(46))) << "29 s less the command's 8 s";
@@ -323,7 +323,7 @@ TEST_F(SlotsRule, TheEndOfAPodCountsBeforeItsKubeletSendsSigterm) {
   begin({run(kA)}, kA);
   EXPECT_EQ(mark({run(kA)}, seconds(10)).terminate, std::vector<int>{0});
   now += seconds(6);
-  slots->told_to_end(now);  // after the pod's preStop hook
+  slots->asked_to_end(now);  // after the pod's preStop hook
   EXPECT_TRUE(kills_at(seconds(9)));
 }
 
@@ -354,7 +354,7 @@ TEST_F(SlotsRule, AStoppedCommandIsKilledAfterItsOwnGraceWhateverThePodsIs) {
 
 TEST_F(SlotsRule, NoPauseKeepsTheLastReportFromTheLease) {
   run_a();
-  ASSERT_TRUE(slots->told_to_end(now).put);
+  ASSERT_TRUE(slots->asked_to_end(now).put);
   now += seconds(9);
   LeaseRefusal throttled = no_lease(LeaseRefusal::Kind::kNone);
   throttled.retry_after = seconds(3600);

@@ -68,7 +68,7 @@ class CacheCheckTest : public ::testing::Test {
     check.compare("ns");
     loop.run_ready();
   }
-  // The watch does not pass the version that the first step tells.
+  // The watch does not pass the version that the first step gives.
   void compare() {
     step();
     answer(list(19));

@@ -60,9 +60,9 @@ class InformerTest : public ::testing::Test {
     dependencies.streaming_lists = streaming;
     informer = std::make_unique<Informer>(dependencies, pods(), std::move(namespaces));
     informer->on_change([this](const Change& change) {
-      told.push_back((change.before ? "" : "+") +
-                     (change.after ? change.after : change.before)->name +
-                     (change.after ? "" : "-"));
+      reported.push_back((change.before ? "" : "+") +
+                         (change.after ? change.after : change.before)->name +
+                         (change.after ? "" : "-"));
       sizes.push_back(informer->store().size());
       synced_seen = synced_seen || informer->synced();
       if (on_change) on_change();
@@ -103,7 +103,7 @@ class InformerTest : public ::testing::Test {
     answer(list_json(10, {object_json("a", 9, "x")}));
     open();
     ASSERT_TRUE(informer->live());
-    told.clear();
+    reported.clear();
     sizes.clear();
     progress = 0;
   }
@@ -114,7 +114,7 @@ class InformerTest : public ::testing::Test {
   NoCredentials credentials{loop};
   kube::Client client{{loop, transport, credentials, random, Log(), {}}};
   std::unique_ptr<Informer> informer;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   std::vector<std::size_t> sizes;  // of the store, as the handlers saw it
   bool synced_seen = false;
   int progress = 0;
@@ -128,7 +128,7 @@ TEST_F(InformerTest, IsSyncedOnceTheInitialListWasDeliveredAndNotBefore) {
   EXPECT_THAT(transport.request().target, HasSubstr("labelSelector=app"));
   EXPECT_FALSE(informer->synced());
   answer(list_json(10, {object_json("a", 9, "x"), object_json("b", 8, "x")}));
-  EXPECT_THAT(told, ElementsAre("+a", "+b"));
+  EXPECT_THAT(reported, ElementsAre("+a", "+b"));
   EXPECT_THAT(sizes, ElementsAre(2u, 2u)) << "the store is swapped before handlers run";
   EXPECT_FALSE(synced_seen);
   EXPECT_TRUE(informer->synced());
@@ -149,7 +149,7 @@ TEST_F(InformerTest, EventsAreDeliveredInOrderWithProgressOncePerBatch) {
   lines({event_json("ADDED", object_json("b", 11, "x")),
          event_json("MODIFIED", object_json("a", 12, "x")),
          event_json("DELETED", object_json("b", 13, "x")), bookmark_json(20)});
-  EXPECT_THAT(told, ElementsAre("+b", "a", "b-"));
+  EXPECT_THAT(reported, ElementsAre("+b", "a", "b-"));
   EXPECT_EQ(progress, 1);
   EXPECT_EQ(informer->version("x"), 20u);
   lines({bookmark_json(21)});
@@ -166,7 +166,7 @@ TEST_F(InformerTest, TheVersionThatAHandlerSeesIsThatOfTheStore) {
   EXPECT_THAT(sizes, ElementsAre(3u, 3u));
 }
 
-TEST_F(InformerTest, LiveFollowsTheWatchAndTellsSinceWhen) {
+TEST_F(InformerTest, LiveFollowsTheWatchAndSaysSinceWhen) {
   make();
   const SteadyTime made = loop.now();
   EXPECT_EQ(informer->live_changed_at(), made);
@@ -217,7 +217,7 @@ TEST_F(InformerTest, VersionsThatWentBackAreNoticedAfterAReconnectAndEverythingI
   on_change = [&] { travels_in_handler = informer->time_travels(); };
   answer(list_json(6, {object_json("a", 4, "x")}));
   EXPECT_EQ(travels_in_handler, 1u);
-  EXPECT_THAT(told, ElementsAre("a"));
+  EXPECT_THAT(reported, ElementsAre("a"));
   EXPECT_EQ(informer->store().get("x/a")->version, 4u);
   EXPECT_EQ(informer->version("x"), 6u);
 }
@@ -256,7 +256,7 @@ TEST_F(InformerTest, EachNamespaceIsLiveByItself) {
 TEST_F(InformerTest, ANamespaceThatFailsDoesNotBlindUsForTheOthers) {
   for (const int status : {403, 500, 503}) {
     SCOPED_TRACE(status);
-    told.clear();
+    reported.clear();
     make({"x", "y"});
     start();
     transport.answer(status, R"({"kind":"Status","message":"no"})");
@@ -275,7 +275,7 @@ TEST_F(InformerTest, ANamespaceThatFailsDoesNotBlindUsForTheOthers) {
     // It is tried again, and counts once it may be listed.
     loop.advance(std::chrono::minutes(1));
     answer(list_json(30, {object_json("b", 29, "x")}));
-    EXPECT_THAT(told, ElementsAre("+a", "+b"));
+    EXPECT_THAT(reported, ElementsAre("+a", "+b"));
     open(1);
     EXPECT_TRUE(informer->live("x"));
     EXPECT_EQ(informer->closed(), 0);
@@ -337,7 +337,7 @@ TEST_F(InformerTest, AWiderSelectorIsListedConsistentlyAndCountsOnceItsListIsThe
   EXPECT_THAT(transport.request().target, Not(HasSubstr("resourceVersion")));
   EXPECT_EQ(informer->widened("x"), 0u);
   answer(list_json(20, {object_json("a", 9, "x"), object_json("b", 12, "x")}));
-  EXPECT_THAT(told, ElementsAre("+b"));
+  EXPECT_THAT(reported, ElementsAre("+b"));
   EXPECT_EQ(informer->widened("x"), 1u);
   EXPECT_THAT(transport.stream().target, HasSubstr("notin"));
   open();
@@ -374,10 +374,10 @@ TEST_F(InformerTest, EachNamespaceIsWiderOnceItsOwnListIsThere) {
 TEST_F(InformerTest, ANarrowerSelectorDropsObjectsWithoutAChangeAndGoesOnAtItsVersion) {
   watching();
   lines({event_json("ADDED", object_json("b", 11, "x"))});
-  told.clear();
+  reported.clear();
   informer->narrow("app notin (a)", [](const ObjectPtr& object) { return object->name != "a"; });
   loop.run_ready();
-  EXPECT_TRUE(told.empty()) << "it is not deleted";
+  EXPECT_TRUE(reported.empty()) << "it is not deleted";
   EXPECT_FALSE(informer->store().get("x/a"));
   EXPECT_TRUE(informer->store().get("x/b"));
   EXPECT_EQ(transport.pending(), 0u) << "nothing is listed";
@@ -385,7 +385,7 @@ TEST_F(InformerTest, ANarrowerSelectorDropsObjectsWithoutAChangeAndGoesOnAtItsVe
   EXPECT_THAT(transport.stream().target, HasSubstr("resourceVersion=11"));
   open();
   lines({event_json("ADDED", object_json("c", 12, "x"))});
-  EXPECT_THAT(told, ElementsAre("+c"));
+  EXPECT_THAT(reported, ElementsAre("+c"));
 }
 
 TEST_F(InformerTest, AListUnderWayBringsNothingBackThatANarrowerSelectorDrops) {
@@ -409,7 +409,7 @@ TEST_F(InformerTest, AHandlerMayAskForARelist) {
   EXPECT_THAT(transport.request().target, HasSubstr("pods?limit=500"));
   on_change = nullptr;
   answer(list_json(15, {object_json("a", 9, "x")}));
-  EXPECT_THAT(told, ElementsAre("+b", "b-"));
+  EXPECT_THAT(reported, ElementsAre("+b", "b-"));
 }
 
 TEST_F(InformerTest, AHandlerMayStopItAndNoneIsCalledAfterwards) {
@@ -417,7 +417,7 @@ TEST_F(InformerTest, AHandlerMayStopItAndNoneIsCalledAfterwards) {
   on_change = [&] { informer->stop(); };
   lines({event_json("ADDED", object_json("b", 11, "x")),
          event_json("ADDED", object_json("c", 12, "x"))});
-  EXPECT_THAT(told, ElementsAre("+b"));
+  EXPECT_THAT(reported, ElementsAre("+b"));
   EXPECT_EQ(progress, 0);
   EXPECT_FALSE(informer->live());
   EXPECT_EQ(transport.streams(), 0u);
@@ -430,7 +430,7 @@ TEST_F(InformerTest, AnswersAfterItIsGoneHurtNobody) {
   start();
   informer.reset();
   answer(list_json(10, {object_json("a", 9, "x")}));
-  EXPECT_TRUE(told.empty());
+  EXPECT_TRUE(reported.empty());
   EXPECT_EQ(transport.streams(), 0u);
 }
 
@@ -440,11 +440,11 @@ TEST_F(InformerTest, AStreamedListIsSwappedInAtItsEndMark) {
   EXPECT_THAT(transport.stream().target, HasSubstr("sendInitialEvents=true"));
   open();
   lines({event_json("ADDED", object_json("a", 9, "x")), bookmark_json(9)});
-  EXPECT_TRUE(told.empty());
+  EXPECT_TRUE(reported.empty());
   EXPECT_EQ(informer->version("x"), 0u);
   EXPECT_FALSE(informer->live());
   lines({bookmark_json(12, /*end=*/true)});
-  EXPECT_THAT(told, ElementsAre("+a"));
+  EXPECT_THAT(reported, ElementsAre("+a"));
   EXPECT_TRUE(informer->synced());
   EXPECT_TRUE(informer->live());
   EXPECT_EQ(informer->version("x"), 12u);
@@ -487,7 +487,7 @@ TEST_F(InformerTest, AShutDownClientIsNotHammered) {
 
 // ---- A refresh.
 
-TEST_F(InformerTest, ARefreshListsMetadataAloneAndTellsWhenItIsDone) {
+TEST_F(InformerTest, ARefreshListsMetadataAloneAndReportsWhenItIsDone) {
   watching();
   EXPECT_TRUE(informer->fresh());
   informer->refresh();
@@ -508,7 +508,7 @@ TEST_F(InformerTest, ARefreshListsMetadataAloneAndTellsWhenItIsDone) {
   answer(list_json(20, {object_json("a", 9, "x")}));
   EXPECT_TRUE(informer->fresh());
   EXPECT_EQ(progress, 1);
-  EXPECT_THAT(told, ElementsAre());
+  EXPECT_THAT(reported, ElementsAre());
 }
 
 TEST_F(InformerTest, ARefreshWaitsForWhatTheWatchBrings) {

@@ -68,12 +68,12 @@ class ModelServer {
     return std::nullopt;
   }
   std::optional<kube::WatchEvent> any_up_to(std::uint64_t version) const {
-    std::vector<kube::WatchEvent> told;
+    std::vector<kube::WatchEvent> sent;
     for (const kube::WatchEvent& event : history_) {
-      if (event.version <= version) told.push_back(event);
+      if (event.version <= version) sent.push_back(event);
     }
-    if (told.empty()) return std::nullopt;
-    return told[random_.below(told.size())];
+    if (sent.empty()) return std::nullopt;
+    return sent[random_.below(sent.size())];
   }
 
  private:

@@ -133,7 +133,7 @@ TEST_F(ReachTest, AllKeysOfANamespaceShareARequest) {
   EXPECT_THAT(woken_, UnorderedElementsAre("ns/a", "ns/b"));
 }
 
-TEST_F(ReachTest, AKeyAlsoWaitsForAVersionThatAnAnswerTold) {
+TEST_F(ReachTest, AKeyAlsoWaitsForAVersionThatAnAnswerReported) {
   const Moment moment = reach_.now();
   reach_.has("ns", moment, "ns/job", 11);
   wait();

@@ -204,7 +204,7 @@ TEST_F(MachineTest, AWatchThatEndsInTimeGoesOnFromTheLastVersionAtOnce) {
   EXPECT_FALSE(says<action::List>());
 }
 
-TEST_F(MachineTest, WhatWasToldBeforeIsNotToldAgain) {
+TEST_F(MachineTest, WhatWasReportedBeforeIsNotReportedAgain) {
   watching(7);
   events({added(object("a", 9)), deleted(object("a", 10)), added(object("a", 9)), bookmark(8)});
   EXPECT_EQ(only<action::Apply>(said)->events.size(), 2u);

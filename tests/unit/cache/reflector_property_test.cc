@@ -92,7 +92,7 @@ class RandomRun {
     Epoch epoch = 0;
     bool open = false;
     bool streaming = false;
-    std::uint64_t at = 0;  // told up to here
+    std::uint64_t at = 0;  // sent up to here
     std::vector<kube::WatchEvent> initial;
   };
 
@@ -108,7 +108,7 @@ class RandomRun {
     } else if (watch_ && !watch_->open) {
       open_watch();
     } else if (watch_) {
-      tell();
+      send_events();
     }
   }
 
@@ -170,7 +170,7 @@ class RandomRun {
     carry_out(machine_->watch_opened(watch_->epoch, now_));
   }
 
-  void tell() {
+  void send_events() {
     std::vector<kube::WatchEvent> batch;
     for (std::uint64_t i = 0, count = 1 + random_.below(4); i < count; ++i) {
       if (!watch_->initial.empty()) {
@@ -184,7 +184,7 @@ class RandomRun {
         watch_->at = server_.version();
         batch.push_back(bookmark(watch_->at));
       }
-      // What was told before is told again, or a bookmark lags.
+      // What was sent before is sent again, or a bookmark lags.
       if (watch_->initial.empty() && random_.below(6) == 0) {
         if (auto again = server_.any_up_to(watch_->at)) batch.push_back(*again);
       }

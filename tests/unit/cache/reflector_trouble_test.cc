@@ -182,7 +182,7 @@ TEST_F(MachineTest, TwoGoodMinutesResetTheBackOffAndLessDoesNot) {
 }
 
 // What a changed CRD does to the watches of its kind: they end, the next ones are throttled while
-// the storage starts over, and the ones after are told that their version has expired.
+// the storage starts over, and the ones after learn that their version has expired.
 class StorageStartsOverTest : public MachineTest {
  protected:
   // How long nothing is seen.
@@ -260,7 +260,7 @@ TEST_F(MachineTest, AWatchThatEndsWithinASecondWithoutAnEventIsAnError) {
   EXPECT_FALSE(says<action::Watch>());
 }
 
-TEST_F(MachineTest, ABookmarkThatTellsNothingNewDoesNotMakeAShortWatchGood) {
+TEST_F(MachineTest, ABookmarkThatSaysNothingNewDoesNotMakeAShortWatchGood) {
   watching(7);
   events({bookmark(7)});
   watch_ends();

@@ -17,7 +17,7 @@ using namespace test;
 std::vector<std::string> by_uid(const kube::Object& object) { return {object.uid}; }
 
 // "+a@5", "-a@5", "a@4>5" in order.
-std::string told(const std::vector<Change>& changes) {
+std::string described(const std::vector<Change>& changes) {
   std::string text;
   for (const Change& change : changes) {
     if (!text.empty()) text += ' ';
@@ -38,14 +38,14 @@ class StoreTest : public ::testing::Test {
   std::string apply(const kube::WatchEvent& event) {
     std::vector<Change> changes;
     apply_event(store, event, changes);
-    return told(changes);
+    return described(changes);
   }
   std::string swap(std::vector<ObjectPtr> items, Trust trust = Trust::kMayBeOld,
                    std::string namespace_ = "") {
     std::vector<Change> changes;
     went_back = replace(store, {std::move(namespace_), std::move(items), trust}, changes);
     for (const Change& change : changes) EXPECT_TRUE(change.initial);
-    return told(changes);
+    return described(changes);
   }
   Store store;
   std::size_t went_back = 0;
@@ -194,7 +194,7 @@ TEST_F(StoreTest, APackedObjectIsReadWholeAndKeptPacked) {
 
 // ---- What is known already.
 
-TEST(Share, AListOfWhatIsKnownIsToldInTheStoresOwnObjects) {
+TEST(Share, AListOfWhatIsKnownIsReportedInTheStoresOwnObjects) {
   Store store;
   const ObjectPtr known = object("a", 5);
   store.put(known);
@@ -209,7 +209,7 @@ TEST(Share, AListOfWhatIsKnownIsToldInTheStoresOwnObjects) {
   EXPECT_FALSE(shared(nullptr));
 }
 
-TEST(CountBehind, CountsWhatTheWatchHasNotTold) {
+TEST(CountBehind, CountsWhatTheWatchHasNotReported) {
   Store store;
   store.put(object("same", 5));
   store.put(object("older", 5));

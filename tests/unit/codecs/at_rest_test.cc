@@ -110,7 +110,7 @@ const CachedJob& as_job(const kube::ObjectPtr& object) {
 }
 
 // What a write does, as the API server would see it.
-struct Told {
+struct Reported {
   const reconciler::Job& whole;
   std::string operator()(const reconciler::WriteStatus& write) const {
     return "status " +
@@ -137,7 +137,7 @@ std::string decided(const Json& of, bool packs, const reconciler::JobView& seen,
   std::string text = decision.confirm ? "look; " : "";
   if (decision.wake_after) text += std::to_string(decision.wake_after->count()) + "; ";
   for (const reconciler::Write& write : decision.writes) {
-    text += std::visit(Told{as_job(whole).job}, write) + "; ";
+    text += std::visit(Reported{as_job(whole).job}, write) + "; ";
   }
   return text;
 }
@@ -172,11 +172,11 @@ TEST_F(Rest, AFinishedJobIsDeletedWhenItsTimeIsOver) {
 TEST_F(Rest, AnEditIsObservedAndTheRestOfTheStatusIsWrittenBack) {
   job_["metadata"]["generation"] = 3;
   job_["spec"]["ttlSecondsAfterFinished"] = 100'000;
-  const std::string told = same(job_);
-  EXPECT_NE(told.find(R"("observedGeneration":3)"), std::string::npos) << told;
-  EXPECT_NE(told.find(std::string(2000, 'm')), std::string::npos);
-  EXPECT_NE(told.find(std::string(500, 'c')), std::string::npos);
-  EXPECT_NE(told.find("2026-01-02T03:04:46Z"), std::string::npos);
+  const std::string reported = same(job_);
+  EXPECT_NE(reported.find(R"("observedGeneration":3)"), std::string::npos) << reported;
+  EXPECT_NE(reported.find(std::string(2000, 'm')), std::string::npos);
+  EXPECT_NE(reported.find(std::string(500, 'c')), std::string::npos);
+  EXPECT_NE(reported.find("2026-01-02T03:04:46Z"), std::string::npos);
 }
 
 TEST_F(Rest, PodsThatAreLeftAreStoppedAndReleased) {
@@ -190,9 +190,9 @@ TEST_F(Rest, PodsThatAreLeftAreStoppedAndReleased) {
   pod["metadata"].erase("ownerReferences");
   see(pod);
   job_["spec"].erase("ttlSecondsAfterFinished");
-  const std::string told = same(job_);
-  EXPECT_NE(told.find("delete "), std::string::npos);
-  EXPECT_NE(told.find("release"), std::string::npos);
+  const std::string reported = same(job_);
+  EXPECT_NE(reported.find("delete "), std::string::npos);
+  EXPECT_NE(reported.find("release"), std::string::npos);
 }
 
 TEST_F(Rest, ADeletedJobLooksForItsLastPod) {
@@ -220,10 +220,10 @@ TEST_F(Rest, EventsThatTargetsHaveTakenLeaveTheOutbox) {
   view_.observed.notify.deliveries = {
       {1, "pager", reconciler::DeliveryView::Result::kTaken, ""},
       {1, "mail", reconciler::DeliveryView::Result::kRefused, "410 Gone"}};
-  const std::string told = same(job_);
-  EXPECT_NE(told.find("did not take"), std::string::npos) << told;
-  EXPECT_NE(told.find("OfANewerVersion"), std::string::npos) << told;
-  EXPECT_EQ(told.find(R"("event":"Failed")"), std::string::npos) << told;
+  const std::string reported = same(job_);
+  EXPECT_NE(reported.find("did not take"), std::string::npos) << reported;
+  EXPECT_NE(reported.find("OfANewerVersion"), std::string::npos) << reported;
+  EXPECT_EQ(reported.find(R"("event":"Failed")"), std::string::npos) << reported;
   job_["status"]["conditions"].push_back(json(R"({"type": "NotificationFailed", "status": "True",
     "reason": "NotDelivered", "message": "an earlier event", "lastTransitionTime":
     "2026-01-02T03:05:00Z"})"));
@@ -252,8 +252,8 @@ TEST_F(Rest, JobsOfAllKindsDecideTheSame) {
   staged["status"]["stage"] = "verify";
   staged["status"]["stages"] = json(R"([{"name": "main", "phase": "Failed", "failures": 2,
     "message": "why"}, {"name": "verify", "phase": "Succeeded", "result": "42"}])");
-  const std::string told = same(staged);
-  EXPECT_NE(told.find(R"("result":"42")"), std::string::npos) << told;
+  const std::string reported = same(staged);
+  EXPECT_NE(reported.find(R"("result":"42")"), std::string::npos) << reported;
 }
 
 TEST_F(Rest, WhatQueuesAndPoolsReadOfAFinishedJobIsThere) {

@@ -706,7 +706,7 @@ Json made_indexed_pod(const char* environment = "[]") {
   return json(*injection::pod_body(cached.job, cached.texts->pod_template, create, "", "7-of-32"));
 }
 
-TEST(PodBody, AnIndexedPodTellsItsIndexAsBatchV1Does) {
+TEST(PodBody, AnIndexedPodSaysItsIndexAsBatchV1Does) {
   const Json pod =
       made_indexed_pod(R"json([{"name": "OUT", "value": "/$(JOB_COMPLETION_INDEX)"}])json");
   const char* const key = "batch.kubernetes.io/job-completion-index";

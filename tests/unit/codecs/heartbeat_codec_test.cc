@@ -92,12 +92,12 @@ TEST(HeartbeatCodec, WhatAnAgentSaysIsReadAndNonsenseIsNothing) {
   annotations["holdfast.dev/progress-age"] = "12.5";
   annotations["holdfast.dev/progress-message"] = std::string(400, 'x');
   annotations["holdfast.dev/ended"] = "0";
-  const kube::ObjectPtr told = decode_heartbeat(document(lease));
-  EXPECT_TRUE(as_heartbeat(told).lease.renewed);
-  EXPECT_TRUE(as_heartbeat(told).lease.ended);
-  EXPECT_EQ(as_heartbeat(told).mark, "7");
-  EXPECT_EQ(as_heartbeat(told).lease.progress_age, std::chrono::milliseconds(12500));
-  EXPECT_EQ(as_heartbeat(told).lease.progress_message.size(), 256u);
+  const kube::ObjectPtr decoded = decode_heartbeat(document(lease));
+  EXPECT_TRUE(as_heartbeat(decoded).lease.renewed);
+  EXPECT_TRUE(as_heartbeat(decoded).lease.ended);
+  EXPECT_EQ(as_heartbeat(decoded).mark, "7");
+  EXPECT_EQ(as_heartbeat(decoded).lease.progress_age, std::chrono::milliseconds(12500));
+  EXPECT_EQ(as_heartbeat(decoded).lease.progress_message.size(), 256u);
   for (const char* const age : {"", "soon", "nan", "inf", "-5", "1e400", "12 s"}) {
     annotations["holdfast.dev/progress-age"] = age;
     EXPECT_EQ(as_heartbeat(decode_heartbeat(document(lease))).lease.progress_age, Duration::zero())

@@ -257,7 +257,7 @@ TEST_F(ReconcilePoolTest, OneTurnStartsSoManyReconcilesThatOthersGetTheirTurn) {
   EXPECT_LT(begun_before_other, 20u);
 }
 
-TEST_F(ReconcilePoolTest, TellsHowLongAReconcileTook) {
+TEST_F(ReconcilePoolTest, ReportsHowLongAReconcileTook) {
   make_waiting();
   add({"a"});
   loop.advance(3s);

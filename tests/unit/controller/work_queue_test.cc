@@ -279,7 +279,7 @@ TEST_F(QueueTest, AFailureThatAsksForMoreWaitsForMore) {
   EXPECT_EQ(take(), "a");
 }
 
-TEST_F(QueueTest, TellsHowLongKeysWaitAndAreWorkedOn) {
+TEST_F(QueueTest, ReportsHowLongKeysWaitAndAreWorkedOn) {
   queue.add("a");
   loop.advance(2s);
   ASSERT_EQ(take(), "a");

@@ -23,7 +23,7 @@ std::string note_of(const std::optional<EventPace::Entry>& entry) {
 
 constexpr SteadyTime kBegin{seconds(1000)};
 
-TEST(EventPace, TheFirstIsToldAtOnceAndTheNextASecondLater) {
+TEST(EventPace, TheFirstIsReportedAtOnceAndTheNextASecondLater) {
   EventPace pace(kBegin);
   EXPECT_FALSE(pace.wake());
   pace.add(failed("one"));
@@ -51,21 +51,21 @@ TEST(EventPace, RepeatsKeepTheirNoteAndTheirCount) {
   pace.add(failed("one"));
   pace.take(kBegin);
   for (int i = 1; i <= 3; ++i) pace.add(failed("two", kBegin + milliseconds(i)));
-  const auto told = pace.take(kBegin + seconds(1));
-  EXPECT_EQ(note_of(told), "two");
-  EXPECT_EQ(told->count, 3);
-  EXPECT_EQ(told->at, kBegin + milliseconds(3));
+  const auto taken = pace.take(kBegin + seconds(1));
+  EXPECT_EQ(note_of(taken), "two");
+  EXPECT_EQ(taken->count, 3);
+  EXPECT_EQ(taken->at, kBegin + milliseconds(3));
 }
 
 TEST(EventPace, TheObjectsEndGoesFirstAndHasRoomWhateverCameBefore) {
   EventPace pace(kBegin);
   SteadyTime now = kBegin;
-  int told = 0;
+  int taken = 0;
   for (int i = 0; i < 40; ++i, now += seconds(1)) {
     pace.add(failed("run " + std::to_string(i)));
-    if (pace.take(now)) ++told;
+    if (pace.take(now)) ++taken;
   }
-  EXPECT_EQ(told, 25);
+  EXPECT_EQ(taken, 25);
   EXPECT_EQ(pace.take_dropped(), 15U);
   pace.add(failed("the last run"));
   pace.add(ended("BackoffLimitExceeded"));
@@ -75,17 +75,17 @@ TEST(EventPace, TheObjectsEndGoesFirstAndHasRoomWhateverCameBefore) {
 TEST(EventPace, TheRoomComesBackInFiveMinutes) {
   EventPace pace(kBegin);
   SteadyTime now = kBegin;
-  const auto is_told = [&] {
+  const auto is_taken = [&] {
     pace.add(failed("again"));
     return pace.take(now).has_value();
   };
-  while (is_told()) now += seconds(1);
+  while (is_taken()) now += seconds(1);
   now += minutes(4);
-  EXPECT_FALSE(is_told());
+  EXPECT_FALSE(is_taken());
   now += minutes(1);
-  EXPECT_TRUE(is_told());
+  EXPECT_TRUE(is_taken());
   now += seconds(1);
-  EXPECT_FALSE(is_told());
+  EXPECT_FALSE(is_taken());
 }
 
 TEST(EventPace, FewKindsWaitAndTheEndIsAmongThem) {
@@ -96,7 +96,7 @@ TEST(EventPace, FewKindsWaitAndTheEndIsAmongThem) {
   for (int i = 0; i < 100; ++i) pace.add({true, "Reason" + std::to_string(i), "Retry", "n", 1, {}});
   std::vector<std::string> reasons;
   for (int second = 1; pace.wake(); ++second) {
-    if (const auto told = pace.take(kBegin + seconds(second))) reasons.push_back(told->reason);
+    if (const auto taken = pace.take(kBegin + seconds(second))) reasons.push_back(taken->reason);
   }
   EXPECT_EQ(reasons.size(), 8U);
   EXPECT_EQ(reasons.front(), "BackoffLimitExceeded");
@@ -104,15 +104,15 @@ TEST(EventPace, FewKindsWaitAndTheEndIsAmongThem) {
   EXPECT_EQ(pace.take_dropped(), 93U);
 }
 
-TEST(EventPace, WhoGivesUpTellsHowTheObjectEndsAndCountsTheRest) {
+TEST(EventPace, WhoGivesUpReportsHowTheObjectEndsAndCountsTheRest) {
   EventPace pace(kBegin);
   pace.add(failed("one"));
   pace.take(kBegin);
   for (int i = 0; i < 5; ++i) pace.add(failed("run " + std::to_string(i)));
   pace.add(ended("BackoffLimitExceeded"));
-  const std::vector<EventPace::Entry> told = pace.give_up();
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0].reason, "BackoffLimitExceeded");
+  const std::vector<EventPace::Entry> taken = pace.give_up();
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].reason, "BackoffLimitExceeded");
   EXPECT_EQ(pace.take_dropped(), 5U);
   EXPECT_FALSE(pace.wake());
   EXPECT_TRUE(pace.give_up().empty());

@@ -35,7 +35,7 @@ class EventsTest : public testing::Test {
     loop_.run_ready();
   }
 
-  // The client's first answer tells the server's time.
+  // The client's first answer gives the server's time.
   void learn_time() {
     spawn([](kube::Client& client) -> Task<void> {
       auto call = client.get("/version");
@@ -364,7 +364,7 @@ TEST_F(EventsTest, AGracefulStopWithNothingToWriteIsOverAtOnce) {
   EXPECT_EQ(loop_.timers(), 0U);
 }
 
-TEST_F(EventsTest, HowAJobEndsIsToldWhateverCameBefore) {
+TEST_F(EventsTest, HowAJobEndsIsReportedWhateverCameBefore) {
   EXPECT_EQ(record_each_second(40), 25);
   loop_.advance(seconds(1));
   record_end();

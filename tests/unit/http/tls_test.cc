@@ -163,7 +163,7 @@ TEST_F(TlsTest, AStreamsRefusalSaysWhyAsWell) {
   destroy();
 }
 
-TEST_F(TlsTest, AServerWithoutTlsIsToldByWhatOpenSslFound) {
+TEST_F(TlsTest, AServerWithoutTlsIsReportedByWhatOpenSslFound) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;

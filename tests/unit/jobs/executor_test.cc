@@ -534,7 +534,7 @@ TEST_F(ExecutorTest, RefusalsInARowAreCountedWithTheOneOnRecord) {
   doubted.job.status.begun().pod_name = "train-1-abcde";
   doubted.begun().observed.refusal = reconciler::CreationRefusal{
       reconciler::CreationRefusal::Kind::kTemplateRefused, "no", std::chrono::seconds(5)};
-  const reconciler::Decision told = reconciler::decide(doubted, Time(std::chrono::hours(1)));
+  const reconciler::Decision decided = reconciler::decide(doubted, Time(std::chrono::hours(1)));
   const auto refuse = [&] {
     decision_.writes = {reconciler::CreatePod{1, "train-1-abcde"}};
     const auto done = perform();
@@ -548,7 +548,7 @@ TEST_F(ExecutorTest, RefusalsInARowAreCountedWithTheOneOnRecord) {
   EXPECT_EQ(refuse(), 1);
   EXPECT_EQ(refuse(), 2);
   memory_ = JobMemory();
-  job_.job.status = std::get<reconciler::WriteStatus>(told.writes.at(0)).status;
+  job_.job.status = std::get<reconciler::WriteStatus>(decided.writes.at(0)).status;
   EXPECT_EQ(refuse(), 2) << "an earlier process had the first";
 }
 

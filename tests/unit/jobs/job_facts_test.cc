@@ -221,7 +221,7 @@ TEST_F(JobFactsTest, ACreationUnderWayIsAskedForOnceItsTurnHasCome) {
   EXPECT_EQ(sent.all[0].left, reconciler::kCreationLimit - seconds(10));
 }
 
-// Of an intent that another process recorded, only the status tells.
+// Only the status reports an intent that another process recorded.
 TEST_F(JobFactsTest, TheIntentOfAnotherProcessMayHaveARequestUntilTheShardIsHeldForTheLimit) {
   moment_.held = seconds(20);
   const auto one = open();

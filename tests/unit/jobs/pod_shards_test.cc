@@ -129,7 +129,7 @@ TEST_F(PodShardsTest, AShardIsReadOnceItsPodsWereListed) {
   EXPECT_THAT(read_, ElementsAre(Read("", {1})));
 }
 
-TEST_F(PodShardsTest, OnlyTheNewShardIsToldOfAndTheOthersStayRead) {
+TEST_F(PodShardsTest, OnlyTheNewShardIsReportedAndTheOthersStayRead) {
   has_one();
   want({1, 2});
   EXPECT_TRUE(shards_->read(1, "x")) << "what it knows of them is as old as a watch may be";

@@ -181,7 +181,7 @@ TEST_F(JobWindowsTest, APodThatRanStandsStillFromWhenItsKubeletTakesThatBack) {
   }
 }
 
-TEST_F(JobWindowsTest, APodThatWasToldToGoIsCountedFromWhenThatWasSeenAndAnewAfterAGap) {
+TEST_F(JobWindowsTest, APodThatWasAskedToGoIsCountedFromWhenThatWasSeenAndAgainAfterAGap) {
   codecs::CachedPod going = pod(1);
   see(going, 10);
   going.pod.deletion = Time(seconds(1'800'000'000));

@@ -159,7 +159,7 @@ TEST_F(CallTest, AWriteIsSentAgainOnlyIfItCertainlyNeverLeft) {
   EXPECT_TRUE((*refused)->ok());
 }
 
-TEST_F(CallTest, AServerThatIsAwayIsTriedAFewTimesAndThenTheCallerIsTold) {
+TEST_F(CallTest, AServerThatIsAwayIsTriedAFewTimesAndThenTheCallerIsNotified) {
   auto result = start(client_.get("/x"));
   int attempts = 0;
   while (!*result) {

@@ -29,7 +29,7 @@ TEST(ErrorFromResponse, NamesWhatTheCallerDoesNext) {
   }
 }
 
-TEST(ErrorFromResponse, TellsTheTwoKindsOf409Apart) {
+TEST(ErrorFromResponse, DistinguishesTheTwoKindsOf409) {
   EXPECT_EQ(error_of(409, R"({"kind": "Status", "reason": "AlreadyExists"})").code,
             ErrorCode::kAlreadyExists);
   EXPECT_EQ(error_of(409, R"({"kind": "Status", "reason": "Conflict"})").code,

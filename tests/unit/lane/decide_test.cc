@@ -252,8 +252,8 @@ TEST(LaneDecide, OneRefusedFieldHoldsUpNoOther) {
   while (world.step() > 0) {
   }
   ASSERT_TRUE(holds(world.job.status, "ChangeRefused"));
-  const Json* const told = condition(world.job.status, "ChangeRefused");
-  EXPECT_EQ(string_at(*told, "message"), "parallelism: the test refuses it");
+  const Json* const reported = condition(world.job.status, "ChangeRefused");
+  EXPECT_EQ(string_at(*reported, "message"), "parallelism: the test refuses it");
   EXPECT_TRUE(holds(world.job.status, "Suspended"));
   world.refused.reset();
   EXPECT_EQ(world.step(), 0) << "another process tries it again";
@@ -270,13 +270,13 @@ TEST(LaneDecide, OneRefusedFieldHoldsUpNoOther) {
   EXPECT_FALSE(holds(world.job.status, "ChangeRefused"));
 }
 
-TEST(LaneDecide, ARefusalIsToldBeforeItIsSettled) {
+TEST(LaneDecide, ARefusalIsReportedBeforeItIsSettled) {
   World world = running();
   world.refuses = {"parallelism"};
   world.job.spec["parallelism"] = 3;
   const Source before = world.source;
   world.step();
-  world.refused.reset();  // the process dies before it has told
+  world.refused.reset();  // the process dies before it has reported
   EXPECT_EQ(world.source, before);
   world.step();
   EXPECT_TRUE(world.refused);

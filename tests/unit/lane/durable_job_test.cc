@@ -24,7 +24,7 @@ TEST(LaneDurableJob, ItIsOwnedByTheJobAndKeepsTheLabelsOfItsPods) {
   }
 }
 
-TEST(LaneDurableJob, OneThatNamesTargetsStaysUntilTheyAreTold) {
+TEST(LaneDurableJob, OneThatNamesTargetsStaysUntilTheyAreNotified) {
   World world;
   world.job.metadata["annotations"] = {{"holdfast.dev/notify", "chat"}};
   const auto body = [&](bool keeps_rights) {

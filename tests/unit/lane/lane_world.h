@@ -146,21 +146,21 @@ struct World {
   // As the lane's controller and the API server do it together.
   void patch(const Patch& change) {
     last_patch = change.fields;
-    View::Refused told{change.wanted, change.refused};
+    View::Refused refused_now{change.wanted, change.refused};
     const auto is_refused = [&](const auto& one) { return refuses.count(one.key()) != 0; };
     bool takes_all = true;
     for (const auto& one : change.fields.items()) takes_all = takes_all && !is_refused(one);
     for (const Json& fields : takes_all ? std::vector{change.fields} : one_by_one(change.fields)) {
       for (const auto& one : fields.items()) {
         if (is_refused(one)) {
-          told.fields[one.key()] = "the test refuses it";
+          refused_now.fields[one.key()] = "the test refuses it";
         } else {
           set(one.key(), one.value());
         }
       }
     }
     refused.reset();
-    if (!told.fields.empty()) refused = told;
+    if (!refused_now.fields.empty()) refused = refused_now;
     if (!refused) source = change.wanted;
     ++durable->version;
   }

@@ -13,9 +13,9 @@ class MembershipTest : public kube::ClientTest {
   MembershipTest() {
     transport_.date = Time(std::chrono::seconds(1'800'000'000));
     Membership::Handlers handlers;
-    handlers.gained = [this](int) { told_.emplace_back("gained"); };
-    handlers.kept = [this](int) { told_.emplace_back("kept"); };
-    handlers.lost = [this](int, const char* why) { told_.emplace_back(why); };
+    handlers.gained = [this](int) { reported_.emplace_back("gained"); };
+    handlers.kept = [this](int) { reported_.emplace_back("kept"); };
+    handlers.lost = [this](int, const char* why) { reported_.emplace_back(why); };
     handlers.refresh = [this](auto done) { reading_ = std::move(done); };
     handlers.unseen = [this](Duration patience) { return unseen_for_ >= patience ? unseen_ : ""; };
     handlers.proof = [] {};
@@ -30,9 +30,10 @@ class MembershipTest : public kube::ClientTest {
     membership_->leases().start();
     loop_.run_ready();
     transport_.open_stream();
-    tell("BOOKMARK",
-         {{"metadata",
-           {{"resourceVersion", "1"}, {"annotations", {{"k8s.io/initial-events-end", "true"}}}}}});
+    send_event(
+        "BOOKMARK",
+        {{"metadata",
+          {{"resourceVersion", "1"}, {"annotations", {{"k8s.io/initial-events-end", "true"}}}}}});
     membership_->join();
     serve();
   }
@@ -43,7 +44,7 @@ class MembershipTest : public kube::ClientTest {
     membership_.reset();
   }
 
-  void tell(const std::string& type, Json object) {
+  void send_event(const std::string& type, Json object) {
     object["apiVersion"] = "coordination.k8s.io/v1";
     object["kind"] = "Lease";
     transport_.stream_lines({Json({{"type", type}, {"object", std::move(object)}}).dump()});
@@ -72,7 +73,7 @@ class MembershipTest : public kube::ClientTest {
       object["metadata"]["uid"] = "uid-of-" + string_at(object["metadata"], "name");
       object["metadata"]["resourceVersion"] = std::to_string(++version_);
       transport_.answer(is_new ? 201 : 200, object.dump());
-      tell(is_new ? "ADDED" : "MODIFIED", object);
+      send_event(is_new ? "ADDED" : "MODIFIED", object);
     }
   }
   void pass(int seconds) {
@@ -104,7 +105,7 @@ class MembershipTest : public kube::ClientTest {
   }
 
   std::unique_ptr<Membership> membership_;
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
   // Nothing is answered for so long.
   void cut_off(Duration length) {
     for (Duration passed{0}; passed < length; passed += std::chrono::seconds(1)) {
@@ -176,23 +177,23 @@ class MembershipTest : public kube::ClientTest {
   Duration unseen_for_{0};
 };
 
-using Told = std::vector<std::string>;
+using Reports = std::vector<std::string>;
 
 // The live read was answered before the renewal that the watch has shown meanwhile.
 TEST_F(MembershipTest, AShardIsNotTakenOverFromAMemberThatTheWatchShowsAliveMeanwhile) {
   Json other = other_member(/*stronger=*/true);
-  tell("ADDED", other);
+  send_event("ADDED", other);
   serve();
   ASSERT_EQ(shard_holder(), "") << "given up, because the plan gives it to the other";
   Json taken = writes_.back();
   taken["metadata"]["resourceVersion"] = std::to_string(++version_);
   taken["spec"]["holderIdentity"] = other["spec"]["holderIdentity"];
-  tell("MODIFIED", taken);
+  send_event("MODIFIED", taken);
 
   ASSERT_TRUE(renews_until_a_member_is_read()) << "it was silent for its duration";
   const std::string read = other.dump();
   other["metadata"]["resourceVersion"] = std::to_string(++version_);
-  tell("MODIFIED", other);
+  send_event("MODIFIED", other);
   writes_.clear();
   transport_.answer(200, read);
   serve();
@@ -206,14 +207,14 @@ TEST_F(MembershipTest, AShardIsNotTakenOverFromAMemberThatTheWatchShowsAliveMean
 }
 
 TEST_F(MembershipTest, AShardIsHandedOverOnceNoWorkIsInHand) {
-  ASSERT_EQ(told_, Told{"gained"});
+  ASSERT_EQ(reported_, Reports{"gained"});
   in_hand_ = membership_->keep(0);
-  tell("ADDED", other_member(/*stronger=*/true));
+  send_event("ADDED", other_member(/*stronger=*/true));
   EXPECT_FALSE(membership_->claim("job")) << "nothing new is begun";
   EXPECT_TRUE(membership_->holds("job")) << "what is in hand goes on";
   in_hand_.reset();
   serve();
-  EXPECT_EQ(told_, (Told{"gained", "handed_over"}));
+  EXPECT_EQ(reported_, (Reports{"gained", "handed_over"}));
   EXPECT_FALSE(membership_->holds("job"));
 }
 
@@ -253,7 +254,7 @@ TEST_F(MembershipTest, AReplicaThatReadsForLongStepsAsideAndGivesUpWhatNamesIt) 
   ASSERT_EQ(shard_holder(), self);
   cut_off(std::chrono::seconds(12));
   // The other one is weaker: by the plan the shard is ours.
-  tell("ADDED", other_member(/*stronger=*/false));
+  send_event("ADDED", other_member(/*stronger=*/false));
   go_on(std::chrono::seconds(2));
   ASSERT_EQ(membership_->report().state, MembershipState::kReading);
   EXPECT_EQ(shard_holder(), self);
@@ -274,7 +275,7 @@ TEST_F(MembershipTest, AReplicaThatReadsForLongStepsAsideAndGivesUpWhatNamesIt) 
 
 TEST_F(MembershipTest, AReplicaThatCannotSeeAKindHandsItsShardsOver) {
   const std::string self = membership_->report().self;
-  tell("ADDED", other_member(/*stronger=*/false));
+  send_event("ADDED", other_member(/*stronger=*/false));
   unseen_for_ = std::chrono::seconds(9);
   go_on(std::chrono::seconds(4));
   EXPECT_TRUE(membership_->holds("job"));
@@ -282,7 +283,7 @@ TEST_F(MembershipTest, AReplicaThatCannotSeeAKindHandsItsShardsOver) {
   go_on(std::chrono::seconds(4));
   EXPECT_FALSE(membership_->holds("job"));
   EXPECT_EQ(shard_holder(), "");
-  EXPECT_EQ(told_, (Told{"gained", "handed_over"}));
+  EXPECT_EQ(reported_, (Reports{"gained", "handed_over"}));
 }
 
 TEST_F(MembershipTest, WhereNobodyElseIsItGoesOnWithWhatItSees) {
@@ -292,18 +293,18 @@ TEST_F(MembershipTest, WhereNobodyElseIsItGoesOnWithWhatItSees) {
 }
 
 // What came due while nothing new was begun was turned away, and its timer is spent.
-TEST_F(MembershipTest, AShardThatStaysAfterAllIsToldOf) {
+TEST_F(MembershipTest, AShardThatStaysAfterAllIsReported) {
   in_hand_ = membership_->keep(0);
   Json other = other_member(/*stronger=*/true);
-  tell("ADDED", other);
+  send_event("ADDED", other);
   ASSERT_FALSE(membership_->claim("job"));
   other["metadata"]["resourceVersion"] = std::to_string(++version_);
-  tell("DELETED", other);
+  send_event("DELETED", other);
   EXPECT_TRUE(membership_->claim("job"));
-  EXPECT_EQ(told_, (Told{"gained", "kept"}));
+  EXPECT_EQ(reported_, (Reports{"gained", "kept"}));
   in_hand_.reset();
   serve();
-  EXPECT_EQ(told_, (Told{"gained", "kept"})) << "once";
+  EXPECT_EQ(reported_, (Reports{"gained", "kept"})) << "once";
 }
 
 TEST_F(MembershipTest, NothingIsWrittenWhileNothingIsSilent) {
@@ -341,14 +342,14 @@ TEST_F(MembershipTest, AShardIsHandedOverWithWhatIsKnownThen) {
   pass(12);
   writes_.clear();
   record_ = R"({"node/a":["7",23]})";
-  tell("ADDED", other_member(/*stronger=*/true));
+  send_event("ADDED", other_member(/*stronger=*/true));
   serve();
   ASSERT_EQ(writes_.size(), 1u);
   EXPECT_EQ(string_at(writes_[0]["spec"], "holderIdentity"), "");
   EXPECT_EQ(windows_in(writes_[0]), record_);
 }
 
-TEST_F(MembershipTest, WhatOthersHaveSeenIsToldAndOurOwnIsNot) {
+TEST_F(MembershipTest, WhatOthersHaveSeenIsReportedAndOurOwnIsNot) {
   record_ = R"({"node/a":["7",15]})";
   pass(12);
   EXPECT_TRUE(recorded_.empty());
@@ -356,7 +357,7 @@ TEST_F(MembershipTest, WhatOthersHaveSeenIsToldAndOurOwnIsNot) {
   lease["metadata"]["annotations"]["holdfast.dev/windows"] = R"({"node/a":["7",40]})";
   lease["metadata"]["resourceVersion"] = std::to_string(++version_);
   lease["spec"]["holderIdentity"] = "another-bcdfg";
-  tell("MODIFIED", lease);
+  send_event("MODIFIED", lease);
   EXPECT_EQ(recorded_, std::vector<std::string>{R"({"node/a":["7",40]})"});
 }
 
@@ -365,7 +366,7 @@ TEST_F(MembershipTest, AShardIsWantedWhileItIsHeldOrPlannedAndOnceItsHolderMisse
   EXPECT_EQ(wanted_, std::set<int>{0});
   in_hand_ = membership_->keep(0);
   Json other = other_member(/*stronger=*/true);
-  tell("ADDED", other);
+  send_event("ADDED", other);
   serve();
   EXPECT_EQ(wanted_, std::set<int>{0}) << "it is handed over once no work is in hand";
   in_hand_.reset();
@@ -375,14 +376,14 @@ TEST_F(MembershipTest, AShardIsWantedWhileItIsHeldOrPlannedAndOnceItsHolderMisse
   Json taken = writes_.back();
   taken["metadata"]["resourceVersion"] = std::to_string(++version_);
   taken["spec"]["holderIdentity"] = other["spec"]["holderIdentity"];
-  tell("MODIFIED", taken);
+  send_event("MODIFIED", taken);
   pass(6);
   EXPECT_TRUE(wanted_.empty());
   pass(4);
   EXPECT_EQ(wanted_, std::set<int>{0}) << "half of its duration is over";
   EXPECT_NE(shard_holder(), membership_->report().self);
   other["metadata"]["resourceVersion"] = std::to_string(++version_);
-  tell("MODIFIED", other);
+  send_event("MODIFIED", other);
   pass(1);
   EXPECT_TRUE(wanted_.empty()) << "it lives after all";
 }
@@ -390,13 +391,13 @@ TEST_F(MembershipTest, AShardIsWantedWhileItIsHeldOrPlannedAndOnceItsHolderMisse
 TEST_F(MembershipTest, ARecordStandsUntilTheHolderHasReadTheShard) {
   const std::string theirs = R"({"still/a/b":["7",40]})";
   is_read_ = false;
-  tell("ADDED", other_member(/*stronger=*/true));
+  send_event("ADDED", other_member(/*stronger=*/true));
   serve();
   Json lease = writes_.back();
   lease["metadata"]["annotations"]["holdfast.dev/windows"] = theirs;
   lease["metadata"]["resourceVersion"] = std::to_string(++version_);
   lease["spec"]["holderIdentity"] = "one-that-is-gone";
-  tell("MODIFIED", lease);
+  send_event("MODIFIED", lease);
   writes_.clear();
   ASSERT_TRUE(renews_until_a_member_is_read());
   transport_.answer(404, "{}");
@@ -415,7 +416,7 @@ TEST_F(MembershipTest, ARecordStandsUntilTheHolderHasReadTheShard) {
 TEST_F(MembershipTest, AShardThatIsToGoIsNotWrittenInBetween) {
   record_ = R"({"node/a":["7",15]})";
   in_hand_ = membership_->keep(0);
-  tell("ADDED", other_member(/*stronger=*/true));
+  send_event("ADDED", other_member(/*stronger=*/true));
   writes_.clear();
   record_ = R"({"node/a":["7",16]})";
   pass(12);
@@ -433,7 +434,7 @@ TEST_F(MembershipTest, ARenewalWaitsForAsLongAsItIsAskedTo) {
   EXPECT_EQ(asked("PUT", "holdfast-member"), 1u);
   go_on(std::chrono::milliseconds(500));
   EXPECT_EQ(asked("PUT", "holdfast-member"), 2u) << "and no longer";
-  EXPECT_EQ(told_, Told{"gained"});
+  EXPECT_EQ(reported_, Reports{"gained"});
 }
 
 TEST_F(MembershipTest, ARenewalThatHasToWaitForLongerThanTheDeadlineEndsTheTenure) {
@@ -442,7 +443,7 @@ TEST_F(MembershipTest, ARenewalThatHasToWaitForLongerThanTheDeadlineEndsTheTenur
   go_on(std::chrono::seconds(19));
   EXPECT_EQ(asked("PUT", "holdfast-member"), 1u);
   EXPECT_EQ(membership_->report().state, MembershipState::kLapsed);
-  EXPECT_EQ(told_, (Told{"gained", "lapsed"}));
+  EXPECT_EQ(reported_, (Reports{"gained", "lapsed"}));
   go_on(std::chrono::seconds(1));
   EXPECT_EQ(asked("PUT", "holdfast-member"), 2u);
   EXPECT_EQ(membership_->report().state, MembershipState::kReading);
@@ -473,7 +474,7 @@ TEST_F(MembershipTest, AShardThatCannotBeHandedOverYetIsWorkedOn) {
   ASSERT_EQ(asked("PUT", "holdfast-shard"), 1u);
   refusal_of_shards_.clear();
   in_hand_ = membership_->keep(0);
-  tell("ADDED", other_member(/*stronger=*/true));
+  send_event("ADDED", other_member(/*stronger=*/true));
   EXPECT_TRUE(membership_->claim("job"));
   in_hand_.reset();
   EXPECT_TRUE(membership_->claim("job"));
@@ -503,7 +504,7 @@ Json dead_member(const std::string& holder, std::uint64_t version) {
 
 // A replica that joins later would count it as alive for one duration more.
 TEST_F(MembershipTest, ADeadMemberIsTidiedAwayAfterTwoOfItsDurations) {
-  tell("ADDED", dead_member("dead", ++version_));
+  send_event("ADDED", dead_member("dead", ++version_));
   pass(28);
   EXPECT_EQ(deletes_, 0);
   pass(6);
@@ -512,7 +513,7 @@ TEST_F(MembershipTest, ADeadMemberIsTidiedAwayAfterTwoOfItsDurations) {
 
 TEST_F(MembershipTest, OfManyDeadMembersTheOldestAreTidiedAwayInOneShortLife) {
   for (int i = 0; i < 20; ++i) {
-    tell("ADDED", dead_member("dead-" + std::to_string(i), ++version_));
+    send_event("ADDED", dead_member("dead-" + std::to_string(i), ++version_));
   }
   pass(14);
   EXPECT_EQ(deletes_, 0);

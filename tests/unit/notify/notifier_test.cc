@@ -298,7 +298,7 @@ TEST_F(NotifierTest, AJobsOwnersReadNeitherHostNorAddress) {
             "its configuration is wrong: see the operator's log");
 }
 
-TEST_F(NotifierTest, UnknownAndForbiddenTargetsAreToldApartAndGetNothing) {
+TEST_F(NotifierTest, UnknownAndForbiddenTargetsAreDistinguishedAndGetNothing) {
   const auto one = job("a", {"other", "nobody"});
   deliver(one);
   EXPECT_TRUE(poster_.all.empty());

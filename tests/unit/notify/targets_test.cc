@@ -31,7 +31,7 @@ TEST(Targets, AUrlKeepsItsPathAndQuery) {
   EXPECT_EQ(parse_targets(with(R"("url": "https://h?k=v")"))->find("chat")->path, "/?k=v");
 }
 
-TEST(Targets, FieldsLimitWhoIsToldOfWhat) {
+TEST(Targets, FieldsLimitWhoIsNotifiedOfWhat) {
   const Result<Targets> targets =
       parse_targets(with(R"("url": "https://h", "namespaces": ["a"], "events": ["Failed"],
               "allowedCIDRs": ["10.0.0.0/8"])"));

@@ -102,7 +102,7 @@ TEST_F(PluginExplainOperator, AMissingRightIsSaid) {
               HasSubstr("you have no right to list Leases in platform"));
 }
 
-TEST_F(PluginExplainOperator, WhoMayNotListAllIsToldThatItIsNotInTheUsualNamespace) {
+TEST_F(PluginExplainOperator, WhoMayNotListAllLearnsThatItIsNotInTheUsualNamespace) {
   forbid("");
   install_in("platform", kLongAgo);
   const std::string text = page();

@@ -147,7 +147,7 @@ TEST_F(PluginSubmit, ALostAnswerIsAskedForAgain) {
     EXPECT_EQ(run_with_key(), kExitDone);
     EXPECT_EQ(api_.objects.size(), 1U);
   }
-  // Without a key nobody could tell whose job it is.
+  // Without a key nobody could know whose job it is.
   api_.objects.clear();
   api_.create_errors = {lost};
   EXPECT_EQ(run({"-f", "job.yaml"}), kExitRefused);

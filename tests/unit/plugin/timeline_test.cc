@@ -54,7 +54,7 @@ TEST(PluginTimeline, AFarBoundDoesNotSqueezeThePast) {
   EXPECT_NE(lines.back().find("beyond the right edge"), std::string::npos);
 }
 
-// With one attempt there is nothing to tell apart: then a far bound shows how far it is.
+// With one attempt there is nothing to distinguish: then a far bound shows how far it is.
 TEST(PluginTimeline, TheOnlyAttemptShowsItsBound) {
   TimelineRow row = ended("1 open", 1, 0);
   row.end.reset();

@@ -532,7 +532,7 @@ TEST_F(PoolControllerTest, ARefusedWriteAfterTheStatusGivesNoSlotAway) {
   world_.before = nullptr;
 }
 
-TEST_F(PoolControllerTest, AWorkerIsToldWhenItsPodEnds) {
+TEST_F(PoolControllerTest, AWorkerIsNotifiedWhenItsPodEnds) {
   const std::string worker = running_job("one");
   const std::string pod =
       std::string(kPods) + "/" + string_at(at(world_.all("pods").at(0), "metadata"), "name");

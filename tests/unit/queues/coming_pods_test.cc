@@ -62,7 +62,7 @@ TEST_F(ComingPodsTest, WhoKnowsBetterEndsTheTimeAndThatIsNewsOnce) {
   EXPECT_FALSE(coming.none_comes(job, steady));
 }
 
-TEST_F(ComingPodsTest, AJobWhoseTimeIsOverIsToldOnce) {
+TEST_F(ComingPodsTest, AJobWhoseTimeIsOverIsReportedOnce) {
   EXPECT_TRUE(coming.may_come(job, now, steady));
   ComingPods::Look look = coming.look("media", steady + seconds(5));
   EXPECT_TRUE(look.over.empty());
@@ -74,7 +74,7 @@ TEST_F(ComingPodsTest, AJobWhoseTimeIsOverIsToldOnce) {
   EXPECT_TRUE(coming.look("media", steady + kCreationLimit).over.empty());
 }
 
-TEST_F(ComingPodsTest, AJobThatIsForgottenIsNotTold) {
+TEST_F(ComingPodsTest, AJobThatIsForgottenIsNotReported) {
   EXPECT_TRUE(coming.may_come(job, now, steady));
   coming.forget(job);
   EXPECT_TRUE(coming.look("media", steady + kCreationLimit).over.empty());

@@ -25,7 +25,7 @@ codecs::CachedJob job_in(Phase phase, std::int64_t attempt = 0, const std::strin
   return job;
 }
 
-codecs::CachedJob told(Phase phase = Phase::kPending, std::int64_t attempt = 0) {
+codecs::CachedJob queued_job(Phase phase = Phase::kPending, std::int64_t attempt = 0) {
   codecs::CachedJob job = job_in(phase, attempt);
   job.job.status.waiting =
       reconciler::Waiting{reconciler::Reason::kQueued, "m", "n", std::nullopt, kNow - seconds(60)};
@@ -45,7 +45,7 @@ CachedQueue queue_at(std::uint64_t version, const std::string& uid = "q-1") {
 void admit(QueueBook& book, std::uint64_t version) {
   const CachedQueue queue = queue_at(10);
   book.current(queue);
-  book.put(told(), OldPods::kNone, kNow);
+  book.put(queued_job(), OldPods::kNone, kNow);
   reconciler::QueueStatus status;
   status.admitting = {{"u-1", 0}};
   book.written(queue, status, version, SteadyTime());
@@ -60,7 +60,7 @@ TEST(QueueBook, AJobWaitsIfItAskedOrSaysSoInItsStatus) {
   EXPECT_EQ(book.waited("u-1", SteadyTime(seconds(7))), seconds(2));
   book.ask(job_in(Phase::kPending), false, OldPods::kNone, SteadyTime(seconds(8)), kNow);
   EXPECT_EQ(book.line.waiting(), 0);
-  book.put(told(), OldPods::kNone, kNow);
+  book.put(queued_job(), OldPods::kNone, kNow);
   EXPECT_EQ(book.line.waiting(), 1) << "a replica that has just started knows it, too";
   EXPECT_EQ(book.line.oldest_since(), kNow - seconds(60));
 }
@@ -71,7 +71,7 @@ TEST(QueueBook, AJobThatMayNotStartDoesNotWait) {
                             +[](codecs::CachedJob& job) { job.job.spec.parallelism = 0; },
                             +[](codecs::CachedJob& job) { job.job.deleting = true; }}) {
     QueueBook book;
-    codecs::CachedJob job = told();
+    codecs::CachedJob job = queued_job();
     change(job);
     book.put(job, OldPods::kNone, kNow);
     EXPECT_EQ(book.line.waiting(), 0);
@@ -120,7 +120,7 @@ TEST(QueueBook, ADeletedJobHoldsNoPermitWhoeverHoldsTheJob) {
 
 TEST(QueueBook, AJobThatIsDeletedBeforeItStartsGivesItsAdmissionBack) {
   QueueBook book;
-  codecs::CachedJob job = told();
+  codecs::CachedJob job = queued_job();
   book.put(job, OldPods::kNone, kNow);
   book.line.admit("u-1");
   ASSERT_EQ(book.line.used(), 1);
@@ -132,7 +132,7 @@ TEST(QueueBook, AJobThatIsDeletedBeforeItStartsGivesItsAdmissionBack) {
 
 TEST(QueueBook, APodThatAnOldCacheMayNotShowKeepsThePermit) {
   QueueBook book;
-  codecs::CachedJob job = told(Phase::kBackoff, 1);
+  codecs::CachedJob job = queued_job(Phase::kBackoff, 1);
   job.job.spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
   book.put(job, OldPods::kUnknown, kNow);
   EXPECT_EQ(book.line.used(), 1);
@@ -165,7 +165,7 @@ TEST(QueueBook, AnAdmissionWhoseWriteFailedIsNone) {
   QueueBook book;
   const CachedQueue queue = queue_at(10);
   book.current(queue);
-  book.put(told(), OldPods::kNone, kNow);
+  book.put(queued_job(), OldPods::kNone, kNow);
   book.line.admit("u-1");
   EXPECT_FALSE(book.is_admitted("u-1", 0)) << "not before the answer";
   book.not_written(queue);
@@ -209,11 +209,11 @@ TEST(QueueBook, AfterATimeTravelOnlyTheNewStatusCounts) {
   EXPECT_TRUE(book.carried().empty());
 }
 
-TEST(QueueBook, ToldOfALagOnlyWhileAJobCouldStart) {
+TEST(QueueBook, NotifiedOfALagOnlyWhileAJobCouldStart) {
   QueueBook book;
   const CachedQueue queue = queue_at(10);
   book.current(queue);
-  book.put(told(), OldPods::kNone, kNow);
+  book.put(queued_job(), OldPods::kNone, kNow);
   book.watch_lag(&queue, kNow, SteadyTime(seconds(1)));
   book.watch_lag(&queue, kNow, SteadyTime(seconds(4)));
   EXPECT_EQ(book.lag(SteadyTime(seconds(6))), seconds(5));
@@ -229,7 +229,7 @@ codecs::CachedJob any_job(reconciler::testing::Rng& rng, const std::string& uid)
   const Phase phase = phases[rng.below(4)];
   codecs::CachedJob job = job_in(phase, rng.below(3), uid);
   if (phase != Phase::kRunning && rng.percent(50))
-    job.job.status.waiting = told().job.status.waiting;
+    job.job.status.waiting = queued_job().job.status.waiting;
   if (rng.percent(50)) job.job.spec.pod_replacement = reconciler::PodReplacementPolicy::kFailed;
   job.job.spec.suspend = rng.percent(10);
   job.job.deleting = rng.percent(10);

@@ -84,7 +84,7 @@ void Ledger::check_old_pod(const StatusWrite& write, const Run& old) {
   if (!write.fresh) return;
   for (const PodView& pod : write.pods) {
     const bool lives = !pod.ended() && !(pod.node_name.empty() && pod.deletion);
-    // A user may have removed all that tells whose it is.
+    // A user may have removed all that shows whose it is.
     const bool is_known = pod.owner_uid == job_.uid || pod.job_uid_label == job_.uid;
     const bool node_gone =
         std::any_of(write.nodes.begin(), write.nodes.end(), [&](const WorldNode& node) {

@@ -62,7 +62,7 @@ class Ledger {
   struct End {
     const Run& was;
     const Run* now = nullptr;                    // null: the run is over
-    const HistoryEntry* entry = nullptr;         // null: history does not tell of it
+    const HistoryEntry* entry = nullptr;         // null: history does not record it
     PolicyAction action = PolicyAction::kCount;  // what the job's failure policy says of it
   };
   struct Spent {
@@ -73,7 +73,8 @@ class Ledger {
   // ledger_ends.cc: what a write says about attempts that end, and runs that are over.
   std::vector<End> ends_of(const StatusWrite& write);
   void check_end(const StatusWrite& write, End& end);
-  void check_told(const StatusWrite& write, const HistoryEntry& entry, const std::string& place);
+  void check_history_entry(const StatusWrite& write, const HistoryEntry& entry,
+                           const std::string& place);
   // Of an attempt on a worker, as the UID is of one with a pod.
   static std::string slot_key(std::int64_t attempt) { return "slot-" + std::to_string(attempt); }
   void check_run_after(const StatusWrite& write, const End& end);

@@ -1,6 +1,6 @@
 // The ledger's rules on attempts that end and runs that are over. What ended is read from the
 // difference of two statuses. No job of the random world has so many runs that one write of
-// history cannot tell of all its ends.
+// history cannot record all its ends.
 #include <algorithm>
 
 #include "reconciler/api.h"
@@ -91,7 +91,7 @@ void Ledger::check_end(const StatusWrite& write, End& end) {
   }
   const HistoryEntry& entry = *end.entry;
   const std::string place = end.was.at_worker() ? slot_key(end.was.attempt) : entry.pod_uid;
-  check_told(write, entry, place);
+  check_history_entry(write, entry, place);
   const PodView* const truth = find_end(place);
   // A verdict without an exit code is not the pod's own: no rule judges that.
   if (is_by_kernel(entry)) {
@@ -114,13 +114,13 @@ void Ledger::check_end(const StatusWrite& write, End& end) {
 }
 
 // What the write says of the attempt's end, beside what its pod says.
-void Ledger::check_told(const StatusWrite& write, const HistoryEntry& entry,
-                        const std::string& place) {
+void Ledger::check_history_entry(const StatusWrite& write, const HistoryEntry& entry,
+                                 const std::string& place) {
   const PodView* const truth = find_end(place);
   const bool by_kernel = is_by_kernel(entry);
-  const bool told =
+  const bool is_pods_own =
       !by_kernel && (entry.outcome == Outcome::kSucceeded || entry.outcome == Outcome::kFailed);
-  if (told && !made_.count(place)) {
+  if (is_pods_own && !made_.count(place)) {
     complain("S18: an outcome of a pod that it did not make");
   }
   if (entry.outcome == Outcome::kSucceeded && !succeeded(truth)) {
@@ -274,7 +274,7 @@ bool Ledger::is_out_of_time(const StatusWrite& write) const {
 }
 
 // No job is over beside a pod that runs, wherever its labels are. A lost attempt was given up, and
-// so is a pod that does not end though it was told to.
+// so is a pod that does not end though it was asked to.
 void Ledger::check_left(const StatusWrite& write) {
   const Phase phase = write.next.phase;
   const bool ends = phase == Phase::kSucceeded || phase == Phase::kFailed;

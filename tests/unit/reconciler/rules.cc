@@ -5,7 +5,7 @@
 
 #include "reconciler/edge_table.h"
 #include "reconciler/run/verdict.h"
-#include "tests/unit/reconciler/rules_told.h"
+#include "tests/unit/reconciler/rules_outbox.h"
 #include "tests/unit/reconciler/rules_writes.h"
 
 namespace holdfast::reconciler::testing {
@@ -228,13 +228,13 @@ std::string broken_queueing(const JobView& view, const Decision& decision, const
   if (next.attempt != old.attempt) return "S19: starts, and asks for a permit to start";
   if (permit.waited < seconds(1) && !old.says_queued()) return "";
   const Reason right = permit.no_queue ? Reason::kQueueMissing : Reason::kQueued;
-  const bool is_told = next.waiting && next.waiting->reason == right;
-  if (is_told && old.says_queued() && old.waiting->since &&
+  const bool is_reported = next.waiting && next.waiting->reason == right;
+  if (is_reported && old.says_queued() && old.waiting->since &&
       next.waiting->since != old.waiting->since) {
     return "a job that still waits in its queue forgets since when";
   }
   const bool has_just_written = view.observed.since_write < seconds(1) && decision.wake_after;
-  return is_told || has_just_written ? "" : "does not say that it waits in a queue";
+  return is_reported || has_just_written ? "" : "does not say that it waits in a queue";
 }
 
 }  // namespace
@@ -253,7 +253,7 @@ std::string broken_by(const JobView& view, const Decision& decision, Time now) {
     if (const std::string why = broken_status_write(view, *status); !why.empty()) return why;
     next = status->status;
   }
-  if (const std::string why = untold(view, next, now); !why.empty()) return why;
+  if (const std::string why = outbox_trouble(view, next, now); !why.empty()) return why;
   if (!next.outbox.empty() && job.deleting == false &&
       std::any_of(decision.writes.begin(), decision.writes.end(),
                   [](const Write& write) { return std::holds_alternative<DeleteJob>(write); })) {

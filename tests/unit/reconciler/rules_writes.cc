@@ -16,8 +16,8 @@ const std::string& known_uid(const JobView& view, std::size_t position) {
   return run.pod_uid.empty() ? view.seen(position).observed.pod_uid : run.pod_uid;
 }
 
-// What stands in the status or in this process' memory tells the attempt's pod from any other of
-// its name; where neither does, the mark of the intent.
+// What stands in the status or in this process' memory distinguishes the attempt's pod from any
+// other of its name; where neither does, the mark of the intent.
 bool is_the_attempts(const JobView& view, std::size_t position, const PodView& pod) {
   const Run& run = view.job.status.runs[position];
   const std::string& known = known_uid(view, position);
@@ -106,7 +106,7 @@ std::string broken_creation(const JobView& view, const Status& next, const Creat
 std::string broken_order(const JobView& view, const Decision& decision, const Status& next) {
   const auto order_of = [&](std::int64_t run) { return view.job.spec.many_runs() ? run : 0; };
   std::set<std::int64_t> created;
-  std::set<std::pair<std::int64_t, std::string>> told;
+  std::set<std::pair<std::int64_t, std::string>> deleted;
   for (const Write& write : decision.writes) {
     if (std::holds_alternative<WriteStatus>(write) && &write != &decision.writes.front()) {
       return "status is not first";
@@ -115,14 +115,14 @@ std::string broken_order(const JobView& view, const Decision& decision, const St
       if (created.count(order_of(gone->run)) > 0) {
         return "a pod is told to go after the new one is asked for";
       }
-      told.emplace(order_of(gone->run), gone->name);
+      deleted.emplace(order_of(gone->run), gone->name);
     }
     const auto* const create = std::get_if<CreatePod>(&write);
     if (!create) continue;
     if (!created.insert(order_of(create->run)).second) return "two pods of a run are created";
     if (const std::string why = broken_creation(view, next, *create); !why.empty()) return why;
     for (const PodView& pod : view.pods) {
-      if (is_old_pod(view, pod, *create) && told.count({order_of(create->run), pod.name}) == 0) {
+      if (is_old_pod(view, pod, *create) && deleted.count({order_of(create->run), pod.name}) == 0) {
         return "the next pod is created before the old one is told to go";
       }
     }

@@ -78,7 +78,7 @@ TEST_F(MetricsTest, EveryPromisedSeriesIsThereAtZeroFromTheStart) {
   }
 }
 
-TEST_F(MetricsTest, TheProcessAndTheBuildTellAboutThemselves) {
+TEST_F(MetricsTest, TheProcessAndTheBuildReportAboutThemselves) {
   const std::string text = metrics_.text();
   EXPECT_GT(sample(text, "process_resident_memory_bytes"), 1e6);
   EXPECT_GT(sample(text, "process_virtual_memory_bytes"), 1e6);

@@ -155,7 +155,7 @@ TEST_F(ProbeServerTest, HeadIsAnsweredWithoutABody) {
   EXPECT_THAT(answer, EndsWith("\r\n\r\n"));
 }
 
-TEST_F(ProbeServerTest, UnknownPathsAreNotFoundAndToldWhatThereIs) {
+TEST_F(ProbeServerTest, UnknownPathsAreNotFoundAndLearnWhatThereIs) {
   serve();
   EXPECT_THAT(get(port_, "/"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(get(port_, "/healthz/../x"), HasSubstr("/healthz /metrics /readyz"));

@@ -207,7 +207,7 @@ TEST_F(ProgramTest, TheLimitOfOpenFilesIsRaisedToWhatTheNamespacesNeed) {
   EXPECT_NE(get(port, "/metrics").find("process_max_fds 566\n"), std::string::npos);
 }
 
-TEST_F(ProgramTest, AHardLimitOfOpenFilesThatIsTooLowIsTold) {
+TEST_F(ProgramTest, AHardLimitOfOpenFilesThatIsTooLowIsReported) {
   Program program({"--kubeconfig=" + kubeconfig(), "--metrics-address=127.0.0.1:0",
                    "--watch-namespace=" + namespaces(100)},
                   rlimit{128, 512});

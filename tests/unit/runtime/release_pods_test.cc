@@ -83,7 +83,7 @@ TEST_F(ReleasePodsTest, TakesItsFinalizerAloneOffAndEndsWhenAWholeListHasNone) {
   EXPECT_EQ(released(), 1);
 }
 
-// Nobody would tell its targets any more.
+// Nobody would notify its targets any more.
 TEST_F(ReleasePodsTest, JobsThatTheirOutboxHoldsAreReleasedToo) {
   start_release({"ops", {}, ""});
   expect_leases({});

@@ -41,7 +41,7 @@ TEST(ManyGated, ARunThatOpensBesideAGatedOneStartsTheClockAndTheGatedTimeCountsO
 TEST(ManyGated, ARunWithoutWordsYetIsNotGated) {
   JobView view = job_of_runs(10, 2, 2);
   gate(view.pods[0]);
-  view.pods[1].containers[0].started_at = now() - seconds(1);  // too short to be told
+  view.pods[1].containers[0].started_at = now() - seconds(1);  // too short to be reported
   view.observed.since_write = seconds(60);
   for (const WriteStatus& write : all<WriteStatus>(settle(view))) {
     EXPECT_NE(write.status.waiting->reason, Reason::kPodGated);

@@ -201,14 +201,14 @@ TEST(EachEnd, LooksLiveAtTheRunsThatItStops) {
   }
 }
 
-TEST(EachEnd, TellsAPodThatNoWatchShowsToGoAndWaitsForIt) {
+TEST(EachEnd, AsksAPodThatNoWatchShowsToGoAndWaitsForIt) {
   for (End& end : ends_of_four_runs()) {
     JobView& view = end.view;
     hide_pod(view, 3);
     look_at(view, decide(view, now()).confirm_runs);
     const Decision decision = decide(view, now());
-    const auto told = all<DeletePod>(decision);
-    EXPECT_TRUE(std::any_of(told.begin(), told.end(), [](const DeletePod& write) {
+    const auto reported = all<DeletePod>(decision);
+    EXPECT_TRUE(std::any_of(reported.begin(), reported.end(), [](const DeletePod& write) {
       return write.name == pod_of(4);
     })) << end.name;
     ASSERT_EQ(all<WriteStatus>(decision).size(), 1u) << end.name;

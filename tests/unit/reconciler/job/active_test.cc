@@ -316,7 +316,7 @@ TEST(ManyRuns, WaitingSaysThatABackOffIsWaitedForOnceParallelismIsRaised) {
   EXPECT_EQ(after(view).waiting->reason, Reason::kRetryBackoff);
 }
 
-TEST(ManyRuns, ADeadlineThatHasPassedIsToldAnewSoonAndOtherWordsWaitTenSeconds) {
+TEST(ManyRuns, ADeadlineThatHasPassedIsReportedAgainSoonAndOtherWordsWaitTenSeconds) {
   JobView view = job_of_runs(10, 2, 2);
   const AnyReason reason(Reason::kPodRunning);
   view.job.status.waiting = Waiting{reason, "old words", "goes on", now() + seconds(5)};
@@ -326,8 +326,8 @@ TEST(ManyRuns, ADeadlineThatHasPassedIsToldAnewSoonAndOtherWordsWaitTenSeconds) 
   EXPECT_EQ(all<WriteStatus>(settle(view)).size(), 1u);
 }
 
-TEST(ManyRuns, WaitingTellsTheLowestAndTheMeanProgressAndHowManyHaveToldTheirs) {
-  const auto told = [](const std::vector<std::string>& progress) {
+TEST(ManyRuns, WaitingSaysTheLowestAndTheMeanProgressAndHowManyHaveReportedTheirs) {
+  const auto reported = [](const std::vector<std::string>& progress) {
     JobView view = job_of_runs(10, 4, 4);
     for (std::size_t position = 0; position < progress.size(); ++position) {
       view.job.status.runs[position].progress = progress[position];
@@ -337,11 +337,11 @@ TEST(ManyRuns, WaitingTellsTheLowestAndTheMeanProgressAndHowManyHaveToldTheirs) 
     const std::size_t begin = message.find("; ");
     return begin == std::string::npos ? "" : message.substr(begin + 2);
   };
-  EXPECT_EQ(told({}), "");
-  EXPECT_EQ(told({"reads the input"}), "1 of 4 open runs have told their progress");
-  EXPECT_EQ(told({"10%", "21/50 pages", "words", "50.9 %"}),
+  EXPECT_EQ(reported({}), "");
+  EXPECT_EQ(reported({"reads the input"}), "1 of 4 open runs have told their progress");
+  EXPECT_EQ(reported({"10%", "21/50 pages", "words", "50.9 %"}),
             "4 of 4 open runs have told their progress: lowest 10 %, mean 34 %");
-  EXPECT_EQ(told({"7/0", "nan%", "1e999%"}), "3 of 4 open runs have told their progress");
+  EXPECT_EQ(reported({"7/0", "nan%", "1e999%"}), "3 of 4 open runs have told their progress");
 }
 
 TEST(ManyRuns, ARunInBackOffKeepsNoOtherFromItsTurnToCreateAPod) {

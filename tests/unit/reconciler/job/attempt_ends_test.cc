@@ -133,7 +133,7 @@ TEST(History, KeepsTheLastTenEndedAttemptsOldestFirst) {
   EXPECT_EQ(status.history.back().attempt, 14);
 }
 
-TEST(History, AnEntryTellsPodNodeReasonExitCodeAndTimes) {
+TEST(History, AnEntryRecordsPodNodeReasonExitCodeAndTimes) {
   const Status status = after(failed_job(3));
   const HistoryEntry& entry = only(status.history);
   EXPECT_EQ(entry.attempt, 1);
@@ -207,7 +207,7 @@ TEST(Events, AFailureALossAndTheJobsEndEachMakeOne) {
   EXPECT_EQ(events[1].reason, "BackoffLimitExceeded");
 }
 
-TEST(Events, TheJobsDeadlineIsToldOnceThoughItEndsAnAttempt) {
+TEST(Events, TheJobsDeadlineIsReportedOnceThoughItEndsAnAttempt) {
   JobView view = job_with_pod();
   view.job.spec.active_deadline = seconds(100);
   EXPECT_EQ(only(written(view).events).reason, "DeadlineExceeded");
@@ -219,7 +219,7 @@ TEST(Events, ATemplatesOwnDeadlineIsAnAttemptThatFailed) {
   EXPECT_EQ(written(view).events.at(0).reason, "AttemptFailed");
 }
 
-TEST(Events, AnAttemptsEndTellsMetricsItsOutcomeAndOrphanClass) {
+TEST(Events, AnAttemptsEndReportsItsOutcomeAndOrphanClassToMetrics) {
   EXPECT_EQ(written(failed_job()).ended.at(0).outcome, Outcome::kFailed);
   EXPECT_EQ(written(failed_job()).ended.at(0).orphan_class, "");
   EXPECT_EQ(written(lost_job()).ended.at(0).outcome, Outcome::kLost);

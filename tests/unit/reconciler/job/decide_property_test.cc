@@ -148,9 +148,9 @@ class History {
       for (int i = 0; i < 30 && ok(); ++i) second_in_queue();
     }
     const std::uint64_t before = world_.job().version;
-    const bool was_told = world_.job_exists() && world_.job().status.says_queued();
+    const bool was_queued = world_.job_exists() && world_.job().status.says_queued();
     for (int i = 0; i < 30 && ok(); ++i) second_in_queue();
-    if (was_told && world_.job().version != before) {
+    if (was_queued && world_.job().version != before) {
       world_.ledger().complain("L6: a job that waits in its queue writes again");
     }
     world_.set_queue(true, true);

@@ -99,7 +99,7 @@ TEST(Cancel, APodOnAMissingNodeIsNotWaitedForLongerThanTheWindow) {
 }
 
 // A policy may forbid its deletion for good.
-TEST(Cancel, APodThatIsNeverToldToGoIsNotWaitedForLongerThanTheWindow) {
+TEST(Cancel, APodThatIsNeverAskedToGoIsNotWaitedForLongerThanTheWindow) {
   JobView view = job_in(Phase::kCancelling);
   add_pod(view, 1, PodPhase::kRunning);
   view.observed.deletions[pod_of(1)] = {true, "denied"};
@@ -167,7 +167,7 @@ JobView replacing(PodReplacementPolicy policy) {
   return view;
 }
 
-TEST(PodReplacement, TerminatingOrFailedGoesOnOnceTheOldPodWasToldToGo) {
+TEST(PodReplacement, TerminatingOrFailedGoesOnOnceTheOldPodWasAskedToGo) {
   const Decision decision = settle(replacing(PodReplacementPolicy::kTerminatingOrFailed));
   ASSERT_EQ(decision.writes.size(), 4u);
   EXPECT_EQ(position<WriteStatus>(decision), 0u);

@@ -1,8 +1,8 @@
-// S23 Told: what a job tells its targets goes into the outbox by the write that makes it true, and
-// leaves it only for a reason.
+// S23 Told: what a job reports to its targets goes into the outbox by the write that makes it true,
+// and leaves it only for a reason.
 #include <gtest/gtest.h>
 
-#include "tests/unit/reconciler/rules_told.h"
+#include "tests/unit/reconciler/rules_outbox.h"
 #include "tests/unit/reconciler/scenario.h"
 
 namespace holdfast::reconciler::testing {
@@ -15,14 +15,14 @@ const std::vector<NotifyEvent> kAll = {NotifyEvent::kSucceeded, NotifyEvent::kFa
                                        NotifyEvent::kCancelled, NotifyEvent::kStageEnded,
                                        NotifyEvent::kStalled};
 
-void tells(JobView& view, const std::string& name, std::vector<NotifyEvent> events = kAll) {
+void reports(JobView& view, const std::string& name, std::vector<NotifyEvent> events = kAll) {
   view.job.notify.push_back(name);
   view.observed.notify.targets[name] = {TargetView::State::kKnown, std::move(events)};
 }
 
 JobView succeeding() {
   JobView view = job_with_ended_pod(0);
-  tells(view, "chat");
+  reports(view, "chat");
   return view;
 }
 
@@ -39,7 +39,7 @@ OutboxEntry entry(std::int64_t number, NotifyEvent event, Duration age,
 // An ended job with these events in its outbox.
 JobView ended(std::vector<OutboxEntry> outbox) {
   JobView view = job_in(Phase::kSucceeded);
-  tells(view, "chat");
+  reports(view, "chat");
   view.job.status.notifications = outbox.empty() ? 0 : outbox.back().number;
   view.job.status.outbox = std::move(outbox);
   return view;
@@ -66,7 +66,7 @@ TEST(Notifications, TheWriteThatEndsTheJobPutsTheEventIntoTheOutbox) {
 TEST(Notifications, AFailureSaysWhy) {
   JobView view = job_with_ended_pod(1);
   view.job.spec.backoff_limit = 0;
-  tells(view, "chat");
+  reports(view, "chat");
   const Status status = after(view);
   ASSERT_EQ(status.phase, Phase::kFailed);
   ASSERT_EQ(status.outbox.size(), 1U) << "Stalled of a failed job is no event of its own";
@@ -75,10 +75,10 @@ TEST(Notifications, AFailureSaysWhy) {
   EXPECT_FALSE(status.outbox[0].message.empty());
 }
 
-TEST(Notifications, ACancelIsTold) {
+TEST(Notifications, ACancelIsReported) {
   JobView view = job_in(Phase::kSuspended);
   view.job.spec.cancel = view.job.cancel = true;
-  tells(view, "chat");
+  reports(view, "chat");
   const Status status = after(view);
   ASSERT_EQ(status.phase, Phase::kCancelled);
   EXPECT_EQ(only(status.outbox).event, NotifyEvent::kCancelled);
@@ -94,18 +94,18 @@ TEST(Notifications, AJobWithoutTargetsHasNoOutbox) {
 
 TEST(Notifications, ATargetGetsOnlyTheEventsThatItWants) {
   JobView view = job_with_ended_pod(0);
-  tells(view, "failures", {NotifyEvent::kFailed});
+  reports(view, "failures", {NotifyEvent::kFailed});
   EXPECT_TRUE(after(view).outbox.empty());
-  tells(view, "chat");
+  reports(view, "chat");
   const Status status = after(view);
   EXPECT_EQ(only(status.outbox).targets, std::vector<std::string>{"chat"});
 }
 
-TEST(Notifications, AQueueThatIsMissingIsToldOnce) {
+TEST(Notifications, AQueueThatIsMissingIsReportedOnce) {
   JobView view = new_job();
   view.job.queue = QueueRef{"nowhere", 0, ""};
   view.observed.permit = {.admitted = false, .no_queue = true, .waited = seconds(5)};
-  tells(view, "chat");
+  reports(view, "chat");
   const Status status = after(view);
   EXPECT_EQ(only(status.outbox).event, NotifyEvent::kStalled);
   EXPECT_EQ(status.outbox[0].reason, "QueueMissing");
@@ -113,7 +113,7 @@ TEST(Notifications, AQueueThatIsMissingIsToldOnce) {
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
 }
 
-TEST(Notifications, AStageThatEndsIsTold) {
+TEST(Notifications, AStageThatEndsIsReported) {
   JobView view = job_with_ended_pod(0);
   Stage main{kFirstStage, false, false, view.job.spec};
   Stage last{"verify", false, false, view.job.spec};
@@ -123,7 +123,7 @@ TEST(Notifications, AStageThatEndsIsTold) {
   view.job.status.stages[0].phase = StagePhase::kRunning;
   view.job.status.stages[0].start_time = now();
   view.job.status.stages[1].name = "verify";
-  tells(view, "chat");
+  reports(view, "chat");
   const Status status = after(view);
   EXPECT_EQ(status.stage, 1U);
   EXPECT_EQ(only(status.outbox).event, NotifyEvent::kStageEnded);
@@ -167,7 +167,7 @@ TEST(Notifications, AnEventWhoseTurnNeverComesIsGivenUpAfterThreeDaysAndSixHours
   view.job.status.outbox[0].time -= hours(1);
   EXPECT_TRUE(after(view).outbox.empty());
   EXPECT_TRUE(has_lost(after(view)));
-  EXPECT_EQ(untold(view, after(view), now()), "");
+  EXPECT_EQ(outbox_trouble(view, after(view), now()), "");
 }
 
 TEST(Notifications, AnEventOfANewerVersionStaysUntilItsTimeIsOver) {
@@ -225,7 +225,7 @@ TEST(Notifications, ATargetThatIsTakenOutIsNoTroubleAnyMore) {
   EXPECT_FALSE(status.holds("NotificationFailed"));
 }
 
-TEST(Notifications, AMissingTargetIsToldOfFirstAndGivenUpTenMinutesLater) {
+TEST(Notifications, AMissingTargetIsReportedFirstAndGivenUpTenMinutesLater) {
   JobView view = ended({entry(1, NotifyEvent::kSucceeded, hours(2), {"chat"})});
   view.observed.notify.targets.clear();
   view.observed.live_for = hours(1);
@@ -269,9 +269,9 @@ TEST(Notifications, AnEventWaitsForItsFirstTryForAWeekAtMostHoweverNewTheReplica
   EXPECT_TRUE(has_lost(after(view)));
 }
 
-TEST(Notifications, WhatAContainerWroteIsNotTold) {
+TEST(Notifications, WhatAContainerWroteIsNotReported) {
   JobView view = running_job();
-  tells(view, "chat");
+  reports(view, "chat");
   view.job.spec.backoff_limit = 0;
   add_ended_pod(view, 1, 1).containers[0].terminated->message = "password=hunter2";
   const Status status = after(view);
@@ -311,16 +311,16 @@ TEST(Notifications, TheOutboxDropsTheOldestStageEndedFirstAndReportsIt) {
   EXPECT_EQ(write.status.outbox.back().event, NotifyEvent::kSucceeded);
   EXPECT_TRUE(has_condition(write.status, "NotificationFailed", "OutboxFull"));
   EXPECT_EQ(write.dropped_for, std::vector<std::string>{"chat"});
-  EXPECT_EQ(untold(view, write.status, now()), "");
+  EXPECT_EQ(outbox_trouble(view, write.status, now()), "");
 }
 
 TEST(Notifications, ATimeToLiveWaitsForTheOutboxAndAUserDoesNot) {
   JobView view = ended({entry(1, NotifyEvent::kSucceeded, seconds(9), {"chat"})});
   view.job.spec.ttl_after_finished = seconds(0);
   EXPECT_TRUE(all<DeleteJob>(settle(view)).empty());
-  JobView told = view;
-  told.job.status.outbox.clear();
-  EXPECT_EQ(all<DeleteJob>(settle(told)).size(), 1U);
+  JobView reported = view;
+  reported.job.status.outbox.clear();
+  EXPECT_EQ(all<DeleteJob>(settle(reported)).size(), 1U);
   view.job.deleting = true;
   result(view, DeliveryView::Result::kTaken);
   EXPECT_TRUE(settle(view).writes.empty());
@@ -330,7 +330,7 @@ TEST(Notifications, TextsAreCutToTheirLimit) {
   JobView view = running_job();
   add_ended_pod(view, 1, 0).containers[0].terminated->message = "";
   view.job.spec.backoff_limit = 0;
-  tells(view, "chat");
+  reports(view, "chat");
   view.job.status.conditions.clear();
   const Status status = after(view);
   for (const OutboxEntry& one : status.outbox) {
@@ -351,7 +351,7 @@ JobView held(std::vector<OutboxEntry> outbox, Duration since_deletion = seconds(
 
 bool is_released(const JobView& view) { return all<ReleaseJob>(settle(view)).size() == 1U; }
 
-TEST(Notifications, AJobIsReleasedOnceItIsOverAndItsTargetsAreTold) {
+TEST(Notifications, AJobIsReleasedOnceItIsOverAndItsTargetsAreNotified) {
   JobView view = running_job();
   view.job.holds_outbox = true;
   EXPECT_FALSE(is_released(view)) << "it runs";
@@ -362,7 +362,7 @@ TEST(Notifications, AJobIsReleasedOnceItIsOverAndItsTargetsAreTold) {
   EXPECT_TRUE(is_released(view));
 }
 
-TEST(Notifications, ADeletedJobStaysUntilItsTargetsAreTold) {
+TEST(Notifications, ADeletedJobStaysUntilItsTargetsAreNotified) {
   JobView view = held({entry(1, NotifyEvent::kFailed, seconds(9), {"chat"})});
   EXPECT_FALSE(is_released(view));
   result(view, DeliveryView::Result::kTaken);
@@ -374,7 +374,7 @@ TEST(Notifications, ADeletedJobStaysUntilItsTargetsAreTold) {
 
 TEST(Notifications, AJobThatIsDeletedBeforeItsEndIsReleasedAtOnce) {
   JobView view = running_job();
-  tells(view, "chat");
+  reports(view, "chat");
   view.job.holds_outbox = view.job.deleting = true;
   view.job.deletion = now();
   add_pod(view, 1, PodPhase::kRunning);

@@ -32,7 +32,7 @@ TEST(UnreadableLists, LeaveTheOtherRulesTheirPlaces) {
   EXPECT_EQ(after(view).condition("SuccessCriteriaMet")->message, "Matched rules at index 1");
 }
 
-TEST(UnreadableLists, AreToldOnceAndTheJobGoesOn) {
+TEST(UnreadableLists, AreReportedOnceAndTheJobGoesOn) {
   JobView view = job_of_runs(6, 3, 0);
   SuccessRule readable;
   readable.count = 6;

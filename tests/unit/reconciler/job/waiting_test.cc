@@ -1,4 +1,4 @@
-// What status tells while a job waits, and how seldom it is written.
+// What status reports while a job waits, and how seldom it is written.
 #include <gtest/gtest.h>
 
 #include "tests/unit/reconciler/scenario.h"
@@ -125,7 +125,7 @@ TEST(Waiting, AFastKubeletClockDoesNotHideTheStart) {
   EXPECT_EQ(after(view, now() + seconds(3)).waiting->reason, "PodRunning");
 }
 
-TEST(Waiting, AnImageThatCannotBePulledIsTold) {
+TEST(Waiting, AnImageThatCannotBePulledIsReported) {
   JobView view = running_job();
   PodView& pod = add_pod(view, 1, PodPhase::kPending);
   pod.containers[0].waiting_reason = "ImagePullBackOff";
@@ -136,7 +136,7 @@ TEST(Waiting, AnImageThatCannotBePulledIsTold) {
   EXPECT_EQ(after(view).waiting->reason, "PodStarting");
 }
 
-TEST(Waiting, ASilentNodeIsToldAfterHalfTheWindowAndThatMomentIsWokenFor) {
+TEST(Waiting, ASilentNodeIsReportedAfterHalfTheWindowAndThatMomentIsWokenFor) {
   JobView view = just_started();
   view.job.status = after(view, now() + seconds(1));
   NodeObservation& node = view.observed.nodes[kNode];
@@ -148,7 +148,7 @@ TEST(Waiting, ASilentNodeIsToldAfterHalfTheWindowAndThatMomentIsWokenFor) {
   EXPECT_EQ(status.waiting->deadline, now() + seconds(40));
 }
 
-TEST(Waiting, ASilentNodeIsToldUnderTheBreakerTooWithItsLaterDeadline) {
+TEST(Waiting, ASilentNodeIsReportedUnderTheBreakerTooWithItsLaterDeadline) {
   JobView view = just_started();
   view.job.status = after(view, now() + seconds(1));
   view.observed.nodes[kNode] = NodeObservation{std::nullopt, seconds(30), true};
@@ -157,7 +157,7 @@ TEST(Waiting, ASilentNodeIsToldUnderTheBreakerTooWithItsLaterDeadline) {
   EXPECT_EQ(status.waiting->deadline, now() + seconds(80));
 }
 
-TEST(Waiting, TheEarliestDeadlineIsTold) {
+TEST(Waiting, TheEarliestDeadlineIsReported) {
   JobView view = just_started();
   view.job.spec.attempt_deadline = seconds(30);
   EXPECT_EQ(after(view, now() + seconds(3)).waiting->deadline, now() + seconds(30));
@@ -170,7 +170,7 @@ TEST(Waiting, TheEarliestDeadlineIsTold) {
   EXPECT_EQ(after(view, now() + seconds(1)).waiting->deadline, now() + seconds(4));
 }
 
-TEST(Waiting, BackoffTellsWhenTheNextAttemptStartsAlsoWhenTheJobsDeadlineIsMoved) {
+TEST(Waiting, BackoffSaysWhenTheNextAttemptStartsAlsoWhenTheJobsDeadlineIsMoved) {
   JobView view = job_in(Phase::kRunning);
   view.job.spec.retry_backoff.jitter_percent = 0;
   view.job.spec.active_deadline = seconds(105);
@@ -215,7 +215,7 @@ TEST(Waiting, TextsOfOthersAreCutToWhatTheSchemaTakes) {
   EXPECT_LE(after(failed).condition("Failed")->message.size(), 1024u);
 }
 
-TEST(Waiting, AContainerInTroubleBesideOneThatRunsIsTold) {
+TEST(Waiting, AContainerInTroubleBesideOneThatRunsIsReported) {
   JobView view = just_started();
   ContainerView& side = add_container(view.pods[0], "side", Progress::kWaits);
   side.waiting_reason = "ImagePullBackOff";
@@ -232,7 +232,7 @@ TEST(Waiting, AContainerInTroubleBesideOneThatRunsIsTold) {
   EXPECT_EQ(after(view, now() + seconds(9)).waiting->reason, "PodRunning");
 }
 
-TEST(Waiting, OfManyRunsTheOneWithAContainerInTroubleIsTold) {
+TEST(Waiting, OfManyRunsTheOneWithAContainerInTroubleIsReported) {
   JobView view = job_of_runs(3, 3, 3);
   ContainerView& side = add_container(view.pods[1], "side", Progress::kWaits);
   side.waiting_reason = "CreateContainerConfigError";

@@ -49,7 +49,7 @@ TEST_F(NextWork, AnIntentGetsItsEntryOnce) {
   EXPECT_FALSE(step()) << "nothing is written without a change";
 }
 
-TEST_F(NextWork, AMessageThatHasChangedIsTold) {
+TEST_F(NextWork, AMessageThatHasChangedIsReported) {
   there = {placed(1, 3)};
   work = step().value();
   EXPECT_EQ(work.entries[0].message, 3);

@@ -70,7 +70,7 @@ TEST(Line, CountsPermitsThatAreHeldAndThoseThatAreGiven) {
   EXPECT_EQ(line.open_admissions(), (std::vector<Admission>{{"b", 0}}));
 }
 
-// S19: the permit is given until the job has moved, and then its phase tells.
+// S19: the permit is given until the job has moved, and then its phase says so.
 TEST(Line, AnAdmissionEndsWhenItsJobHasAnotherAttemptOrIsOver) {
   Line line;
   line.put(waiting("a"));

@@ -189,15 +189,15 @@ TEST(Deletions, OneWhoseDeletionFailsIsNotAndTheJobIsStalledOnceItShouldHaveEnde
   EXPECT_EQ(after(view).waiting->reason, Reason::kPodTerminating);
 }
 
-TEST(Deletions, OneThatFailsIsToldOnceHoweverOftenItIsTried) {
+TEST(Deletions, OneThatFailsIsReportedOnceHoweverOftenItIsTried) {
   JobView view = stopping({false, "no endpoints"}, seconds(45));
   view.job.status = after(view);
-  const Time told = view.job.status.condition("Stalled")->last_transition_time;
+  const Time reported = view.job.status.condition("Stalled")->last_transition_time;
   view.observed.since_write = seconds(20);
   EXPECT_TRUE(all<WriteStatus>(decide(view, now() + seconds(20))).empty());
   view.observed.deletions[pod_of(1)].message = "other words";
   const Status later = after(view, now() + seconds(20));
-  EXPECT_EQ(later.condition("Stalled")->last_transition_time, told);
+  EXPECT_EQ(later.condition("Stalled")->last_transition_time, reported);
 }
 
 // Nobody asks it to stop while this view of the job may be older than the pod. The write of the end

@@ -223,7 +223,7 @@ TEST(LeaseHandOver, AHolderThatNeverRenewedHasNothingToStop) {
   EXPECT_EQ(lease_writes(view).at(0).holder, holder_identity(pod));
 }
 
-TEST(LeaseHandOver, OneThatWasTakenTellsNothingOfItsLastHoldersRenewals) {
+TEST(LeaseHandOver, OneThatWasTakenSaysNothingOfItsLastHoldersRenewals) {
   JobView view = lease_of_the_first();
   view.begun().lease->attempt = 2;
   view.begun().lease->holder.clear();
@@ -263,7 +263,7 @@ TEST(LeaseHandOver, ALeaseOfALaterAttemptIsLeftAlone) {
   EXPECT_TRUE(lease_writes(view).empty());
 }
 
-TEST(LeaseHandOver, ARefusedWriteIsToldAndTriedAgainLaterAndHoldsUpNoVerdict) {
+TEST(LeaseHandOver, ARefusedWriteIsReportedAndTriedAgainLaterAndHoldsUpNoVerdict) {
   JobView view = lease_of_the_first();
   view.job.spec.start_deadline = seconds(300);
   view.begun().observed.lease_refusal = LeaseRefusal{"exceeded quota: leases", seconds(5)};
@@ -423,7 +423,7 @@ JobView unpulled_job() {
   return view;
 }
 
-TEST(Heartbeat, AWorkerThatHasNotStartedIsToldOfAsThatOfAPlainPod) {
+TEST(Heartbeat, AWorkerThatHasNotStartedIsReportedAsThatOfAPlainPod) {
   JobView view = unpulled_job();
   EXPECT_EQ(after(view).waiting->reason, "ImagePullBackOff");
   EXPECT_EQ(after(view).waiting->message, "container worker: no such image");
@@ -486,7 +486,7 @@ TEST(Heartbeat, RenewalsAndProgressThatComeInTimeWriteNothing) {
   EXPECT_TRUE(settle(view, now() + seconds(5)).writes.empty());
 }
 
-TEST(Heartbeat, WhatIsHalfwayToAVerdictIsTold) {
+TEST(Heartbeat, WhatIsHalfwayToAVerdictIsReported) {
   JobView view = watched_job();
   view.begun().observed.lease.stalled_for = seconds(31);
   view.begun().lease->progress_age = seconds(31);
@@ -550,8 +550,9 @@ TEST(Heartbeat, ALeaseCountsWhileItsJobRunsTheAttemptAndItsWorkerWasNotSeenToEnd
   EXPECT_TRUE(counts());
 }
 
-// A kubelet that died right after the start, or that pulls a second container's image, tells late.
-TEST(Heartbeat, AWorkerThatRenewsHasStartedWhateverItsKubeletTells) {
+// A kubelet that died right after the start, or that pulls a second container's image, reports
+// late.
+TEST(Heartbeat, AWorkerThatRenewsHasStartedWhateverItsKubeletReports) {
   JobView view = held_job();
   PodView& pod = view.pods[0];
   pod.containers.clear();

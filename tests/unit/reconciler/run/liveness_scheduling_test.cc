@@ -54,7 +54,7 @@ TEST(Scheduling, AGatedPodWaitsWithoutLimitAndCost) {
   EXPECT_FALSE(status.condition("Stalled"));
 }
 
-TEST(Scheduling, WhatItWaitsForIsToldAfterASecond) {
+TEST(Scheduling, WhatItWaitsForIsReportedAfterASecond) {
   for (JobView view : {unschedulable_job(), gated_job()}) {
     view.pods[0].created = now();
     EXPECT_TRUE(decide(view, now() + std::chrono::milliseconds(900)).writes.empty());

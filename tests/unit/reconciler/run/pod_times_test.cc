@@ -60,7 +60,7 @@ TEST(PodTimes, WhoSawThePodBeforeItsStartIsNotMisledByASlowKubelet) {
   EXPECT_EQ(after(view).waiting->deadline, now() + seconds(8));
 }
 
-TEST(PodTimes, HistoryTellsTimesThatCanBe) {
+TEST(PodTimes, HistoryRecordsTimesThatCanBe) {
   for (const Duration skew : {Duration(kSkew), -Duration(kSkew)}) {
     JobView view = started_job(skew);
     view.pods.clear();
@@ -81,16 +81,16 @@ TEST(PodTimes, TheBindingIsBelievedWithinWhatWasSeen) {
   pod.created = now() - std::chrono::hours(50);
   view.begun().observed.pod.elsewhere = now() - seconds(20);
   view.begun().observed.pod.placed = now() - seconds(10);
-  const auto told = [&](Time placed) {
+  const auto reported = [&](Time placed) {
     view.pods[0].placed = placed;
     return *after(view, now() + seconds(60)).waiting->deadline - seconds(600);
   };
-  EXPECT_EQ(told(now() - seconds(15)), now() - seconds(15));
-  EXPECT_EQ(told(now() + kSkew), now() - seconds(10));
-  EXPECT_EQ(told(now() - kSkew), now() - seconds(20));
+  EXPECT_EQ(reported(now() - seconds(15)), now() - seconds(15));
+  EXPECT_EQ(reported(now() + kSkew), now() - seconds(10));
+  EXPECT_EQ(reported(now() - kSkew), now() - seconds(20));
 }
 
-TEST(Sightings, TellSinceWhenAPodStandsWhereItDoes) {
+TEST(Sightings, RecordSinceWhenAPodStandsWhereItDoes) {
   JobView view = running_job();
   PodView pod = add_pod(view, 1, PodPhase::kPending);
   pod.node_name.clear();
@@ -191,7 +191,7 @@ TEST(TakenBack, WhatHasRunIsNoStartTimeout) {
   }
 }
 
-TEST(TakenBack, WhatRunsAgainAfterAMomentIsNotTold) {
+TEST(TakenBack, WhatRunsAgainAfterAMomentIsNotReported) {
   JobView view = running_job();
   PodView& pod = add_pod(view, 1, PodPhase::kRunning);
   view.job.status = after(view);
@@ -202,7 +202,7 @@ TEST(TakenBack, WhatRunsAgainAfterAMomentIsNotTold) {
   EXPECT_EQ(after(view, now() + seconds(10)).waiting->reason, "PodStarting");
 }
 
-// Nothing waits for ever for a kubelet that never tells of the container again.
+// Nothing waits for ever for a kubelet that never reports the container again.
 TEST(TakenBack, WhatStaysAwayForTheStartDeadlineEnds) {
   for (const bool with_containers : {true, false}) {
     JobView view = running_job();

@@ -124,7 +124,7 @@ TEST(NoPod, APodThatExistedIsLostAtOnceAfterALiveLook) {
   }
 }
 
-TEST(NoPod, ARefusedCreationSpendsNothingTellsWhyAndIsTriedAgain) {
+TEST(NoPod, ARefusedCreationSpendsNothingSaysWhyAndIsTriedAgain) {
   const JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.phase, Phase::kRunning);
@@ -147,7 +147,7 @@ TEST(NoPod, ALongRefusalIsCutToWhatTheSchemaTakes) {
   EXPECT_TRUE(all<WriteStatus>(settle(view)).empty()) << "and it is written once";
 }
 
-TEST(NoPod, ARefusalThatLastsIsToldOnce) {
+TEST(NoPod, ARefusalThatLastsIsReportedOnce) {
   JobView view = refused_job(seconds(5), CreationRefusal::Kind::kRefused);
   view.job.status = after(view);
   EXPECT_TRUE(decide(view, now() + seconds(10)).writes.empty());

@@ -277,7 +277,7 @@ TEST(Workers, AHandBackCostsNothingAndDoesNotSpin) {
   EXPECT_EQ(*status.runs[0].next_attempt_time, now() + seconds(1)) << "the second in a row";
 }
 
-TEST(Workers, AnUntoldAttemptWaitsForItsStartDeadline) {
+TEST(Workers, AnUnreportedAttemptWaitsForItsStartDeadline) {
   JobView view = at_worker(slot(AtPlace::kUnknown));
   view.job.spec.start_deadline = seconds(101);
   EXPECT_EQ(after(view).phase, Phase::kRunning);
@@ -419,7 +419,7 @@ TEST(Workers, AJobThatHasFailedWaitsForItsOtherRuns) {
   EXPECT_EQ(after(view).phase, Phase::kFailed);
 }
 
-// The record alone tells where the attempt runs.
+// The record alone says where the attempt runs.
 TEST(Workers, ARunFailsForGoodOnceItsPlaceIsEmpty) {
   JobView view = two_runs_at_workers();
   view.job.spec.indexed = true;
@@ -445,7 +445,7 @@ TEST(Workers, ARunFailsForGoodOnceItsPlaceIsEmpty) {
 }
 
 // Who may create pods can copy a name and a mark, and an edit of the status can remove the mark.
-TEST(Workers, TheWorkersUidAloneTellsThePlaceOfAnAttempt) {
+TEST(Workers, TheWorkersUidAloneSaysThePlaceOfAnAttempt) {
   JobView view = at_worker(slot(AtPlace::kEnded, 3));
   PodView forged = view.pods[0];
   forged.slot = false;

@@ -42,7 +42,7 @@ TEST(Verdict, ASucceededPodIsASuccessAlsoWhileItIsBeingDeleted) {
   EXPECT_EQ(judge_ended_pod(pod).outcome, Outcome::kSucceeded);
 }
 
-TEST(Verdict, AFailedPodTellsReasonAndExitCodeOfItsContainer) {
+TEST(Verdict, AFailedPodReportsReasonAndExitCodeOfItsContainer) {
   PodView pod = ended(137);
   pod.containers[0].terminated->reason = "OOMKilled";
   const Verdict verdict = judge_ended_pod(pod);
@@ -122,7 +122,7 @@ TEST(Verdict, FractionsOfTheSecondOfDeletionDoNotCount) {
   EXPECT_EQ(judge_ended_pod(pod).outcome, Outcome::kFailed);
 }
 
-TEST(Verdict, ADeletedPodWhoseContainerTellsNoTimeIsLost) {
+TEST(Verdict, ADeletedPodWhoseContainerReportsNoTimeIsLost) {
   PodView pod = deleted_then_ended(1, seconds(-20));
   pod.containers[0].terminated->finished.reset();
   EXPECT_EQ(judge_ended_pod(pod).outcome, Outcome::kLost);
@@ -184,7 +184,7 @@ TEST(Verdict, AnInitContainerThatFailsDecides) {
   EXPECT_EQ(judge_ended_pod(pod).exit_code, 4);
 }
 
-TEST(Verdict, ASidecarTellsNothing) {
+TEST(Verdict, ASidecarSaysNothing) {
   PodView pod = ended(6);
   pod.containers.push_back(container_that_ended("proxy", 143, seconds(60)));
   pod.containers.back().init = true;

@@ -20,15 +20,15 @@ struct RunStepAt {
 // write that is made anyway (kSure) brings the workers' last messages too. For a message alone
 // nothing is written for a while (kWordsInterval).
 enum class Making { kSure, kIfDue };
-void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Making write,
-                 Status& next);
+void record_places(const std::vector<RunStepAt>& steps, const Status& before, Making write,
+                   Status& next);
 
 // Sets `waiting` and the condition Stalled. False: no run has anything to say yet.
-bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, Status& status);
+bool report_worst_run(const Context& context, const std::vector<RunStepAt>& steps, Status& status);
 
 // The condition Stalled while this version of the operator holds runs back, because it does not
 // know all of the job's spec. True: the status says so for the first time, or no longer.
-bool tell_version(const Context& context, Status& status);
+bool report_version(const Context& context, Status& status);
 bool says_version(const Status& status);
 
 // The reason of Stalled, and of the Event, if the success policy has a list of indexes that cannot
@@ -36,7 +36,7 @@ bool says_version(const Status& status);
 inline constexpr const char* kIndexesUnreadable = "IndexesUnreadable";
 // Such a rule is never met, and the job goes on. Says so in Stalled, after any other reason for it,
 // while the job goes on: only a person can mend it.
-void tell_unreadable(const Context& context, Status& next);
+void report_unreadable(const Context& context, Status& next);
 bool says_unreadable(const Status& status);
 
 // Says in `waiting` why no run is open. `last`: the attempt that ended last; null: none has ended

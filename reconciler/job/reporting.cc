@@ -1,4 +1,4 @@
-#include "reconciler/job/telling.h"
+#include "reconciler/job/reporting.h"
 
 #include <algorithm>
 #include <charconv>
@@ -49,21 +49,21 @@ std::optional<double> percent_in(const std::string& message) {
 
 // Of a job with many runs: the lowest, the mean, and how many have said something.
 std::string progress_of(const Status& status) {
-  std::size_t open = 0, told = 0, numbers = 0;
+  std::size_t open = 0, reported = 0, numbers = 0;
   double lowest = 100, sum = 0;
   for (const Run& run : status.runs) {
     if (!run.open()) continue;
     ++open;
     if (run.progress.empty()) continue;
-    ++told;
+    ++reported;
     const std::optional<double> percent = percent_in(run.progress);
     if (!percent) continue;
     ++numbers;
     lowest = std::min(lowest, *percent);
     sum += *percent;
   }
-  if (told == 0) return "";
-  std::string text = "; " + std::to_string(told) + " of " + std::to_string(open) +
+  if (reported == 0) return "";
+  std::string text = "; " + std::to_string(reported) + " of " + std::to_string(open) +
                      " open runs have told their progress";
   if (numbers == 0) return text;
   const auto whole = [](double percent) {
@@ -92,8 +92,8 @@ Waiting words_of(const Context& context, const GoesOn& worst, const Status& next
 
 }  // namespace
 
-void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Making write,
-                 Status& next) {
+void record_places(const std::vector<RunStepAt>& steps, const Status& before, Making write,
+                   Status& next) {
   auto run = next.runs.begin();  // both lists are in order
   for (const auto& [position, step] : steps) {
     const std::int64_t index = before.runs[position].index;
@@ -106,7 +106,7 @@ void tell_places(const std::vector<RunStepAt>& steps, const Status& before, Maki
   }
 }
 
-bool tell_of_all(const Context& context, const std::vector<RunStepAt>& steps, Status& status) {
+bool report_worst_run(const Context& context, const std::vector<RunStepAt>& steps, Status& status) {
   const GoesOn* worst = nullptr;
   bool stalled = false;
   // The job's clock stands still while it says so, and only the pods of all open runs may do that.
@@ -138,8 +138,8 @@ bool says_version(const Status& status) {
   return stalled && stalled->status && stalled->reason == to_string(Reason::kNotKnownToThisVersion);
 }
 
-bool tell_version(const Context& context, Status& status) {
-  const bool is_told = says_version(status);
+bool report_version(const Context& context, Status& status) {
+  const bool is_reported = says_version(status);
   const bool waits = status.waiting && status.waiting->reason == Reason::kNotKnownToThisVersion;
   // The context has the stage that a write leaves.
   const bool is_running =
@@ -147,12 +147,12 @@ bool tell_version(const Context& context, Status& status) {
   if (waits || (is_running && is_held_back(context, status))) {
     const Waiting words = waits ? *status.waiting : version_waiting(context, std::nullopt);
     set_condition(status, "Stalled", true, words.reason.text(), words.message, context.now);
-    return !is_told;
+    return !is_reported;
   }
-  if (is_told && !is_terminal(status.phase)) {
+  if (is_reported && !is_terminal(status.phase)) {
     clear_condition(status, "Stalled", "Known", context.now);
   }
-  return is_told;
+  return is_reported;
 }
 
 namespace {
@@ -169,7 +169,7 @@ std::string unreadable_rules(const Spec& spec) {
 
 }  // namespace
 
-void tell_unreadable(const Context& context, Status& next) {
+void report_unreadable(const Context& context, Status& next) {
   const bool goes_on = !is_terminal(next.phase) && next.phase != Phase::kSuspended &&
                        next.phase != Phase::kCancelling && !recorded_end(next);
   if (!goes_on) return;

@@ -1,4 +1,4 @@
-#include "tests/unit/reconciler/rules_told.h"
+#include "tests/unit/reconciler/rules_outbox.h"
 
 #include <algorithm>
 #include <set>
@@ -93,7 +93,7 @@ std::string refused_outbox(const Status& old, const Status& next) {
   return "";
 }
 
-std::string untold(const JobView& view, const Status& next, Time now) {
+std::string outbox_trouble(const JobView& view, const Status& next, Time now) {
   const Status& old = view.job.status;
   constexpr std::int64_t kLastNumber = 2'147'483'648;
   if (old.notifications >= kLastNumber) return "";

@@ -12,6 +12,6 @@ std::string refused_outbox(const Status& old, const Status& next);
 
 // An event that this change of the status makes true and does not put into the outbox. Or an entry
 // that leaves without a reason. Empty: none.
-std::string untold(const JobView& view, const Status& next, Time now);
+std::string outbox_trouble(const JobView& view, const Status& next, Time now);
 
 }  // namespace holdfast::reconciler::testing
