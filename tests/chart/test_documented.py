@@ -3,11 +3,11 @@ Helm."""
 
 import json
 import os
-import re
 import subprocess
 
 import pytest
 from chart import NAMESPACE, ROOT
+from doc_blocks import blocks
 from holdfast import FINALIZER
 from localcluster import wait_for
 
@@ -18,8 +18,7 @@ BY_KUEUE = {"kueue.x-k8s.io/queue-name": "q"}
 
 def block(page, heading, begins):
     """The fenced lines below this heading of the page that begin with this command."""
-    text = (ROOT / "docs" / page).read_text().split(f"\n{heading}\n")[1]
-    [found] = [it for it in re.findall(r"^```sh\S*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) if it.startswith(begins)]
+    [found] = [it for it in blocks(page, "sh", heading) if it.startswith(begins)]
     return found
 
 
