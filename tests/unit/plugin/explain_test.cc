@@ -143,7 +143,7 @@ TEST(ExplainInTheManual, IsWhatExplainSays) {
   for (const char* const name : {"back-off", "waits-in-queue"}) {
     std::string page;
     for (const std::string& line : explain(situation(name).facts, noon(), {})) {
-      page += (line.empty() ? "" : "    ") + line + "\n";
+      page += line + "\n";
     }
     EXPECT_NE(manual.str().find(page), std::string::npos) << name << ":\n" << page;
   }
