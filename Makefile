@@ -135,7 +135,7 @@ bench-build: setup
 	@cmake --preset bench >/dev/null && cmake --build --preset bench
 
 .PHONY: bench
-bench: tools bench-build ## Measure all of docs/performance.md and write it (MODES="a e": these alone)
+bench: tools bench-build ## Measure all of docs/internals/performance.md and write it (MODES="a e": these alone)
 	@tests/bench/bench.py $(MODES)
 	@tests/bench/report.py
 
