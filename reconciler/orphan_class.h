@@ -1,4 +1,4 @@
-// The classes of recoveries, as the metrics and docs/troubleshooting.md name them.
+// The classes of recoveries, as the metrics and docs/reasons.md name them.
 #pragma once
 
 namespace holdfast::reconciler {

@@ -1,8 +1,10 @@
 #include "plugin/explain/explain.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "api/docs_link.h"
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/cells.h"
 #include "plugin/terminal/moments.h"
@@ -52,6 +54,19 @@ void add_part(const Lines& part, Lines& lines) {
   lines.insert(lines.end(), part.begin(), part.end());
 }
 
+// Where the manual says more. Neither cut nor wrapped, so that it can be pasted: a page that is too
+// narrow has none. Nor has a reason that is not one word: it is not ours.
+Lines link_lines(const Explaining& explaining) {
+  const bool has_ended = explaining.job.has_ended();
+  const std::string reason = has_ended ? ended_reason(explaining) : waiting_reason(explaining.job);
+  const bool is_word = std::all_of(reason.begin(), reason.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+  });
+  const std::string line = "More:   " + api::reason_link(reason);
+  if (reason.empty() || !is_word || cells(line) > explaining.page.width) return {};
+  return {line};
+}
+
 Lines page_of(const Explaining& explaining) {
   Lines lines = title(explaining);
   Lines facts;
@@ -63,6 +78,7 @@ Lines page_of(const Explaining& explaining) {
   add_part(facts, lines);
   add_part(stage_lines(explaining), lines);
   if (explaining.detail.attempts > 0) add_part(attempt_lines(explaining), lines);
+  for (std::string& line : link_lines(explaining)) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -1,6 +1,6 @@
 // `explain`: one page about one job. It says what the job waits for, why, since when, what comes
-// next and by when, and what you can do. Then come its runs, its stages and the timeline of its
-// attempts.
+// next and by when, and what you can do. Then come its runs, its stages, the timeline of its
+// attempts, and a link to what the manual says of its reason.
 //
 //   ExplainFacts facts;
 //   facts.job = ...;                       // the rest may be missing

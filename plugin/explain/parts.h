@@ -62,6 +62,9 @@ void add_budgets(const Explaining& explaining, Lines& lines);
 // The facts of a job that has not ended, and of an ended job.
 Lines waiting_lines(const Explaining& explaining);
 Lines ended_lines(const Explaining& explaining);
+// Why the job waits, or why it has ended: one word, as its objects have it.
+std::string waiting_reason(const JobText& job);
+std::string ended_reason(const Explaining& explaining);
 
 // Whether the operator acts. No text: it does, as far as anybody can see.
 struct OperatorText {

@@ -1,6 +1,7 @@
 // The words that several parts of the page use.
 #include <algorithm>
 
+#include "api/docs_link.h"
 #include "core/utf8.h"
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/cells.h"
@@ -36,7 +37,9 @@ std::string words_in_events(const Explaining& explaining, const EndText& end) {
     const std::size_t found = note.find(start);
     if (found == std::string::npos) continue;
     const std::size_t words = note.find("): ", found);
-    if (words != std::string::npos) return clean_text(note.substr(words + 3), kWordsLimit);
+    if (words != std::string::npos)
+      return clean_text(api::without_reason_link(std::string_view(note).substr(words + 3)),
+                        kWordsLimit);
   }
   return "";
 }

@@ -118,6 +118,10 @@ const Advice& advice_of(const Explaining& explaining) {
 
 }  // namespace
 
+std::string waiting_reason(const JobText& job) {
+  return job.waiting ? job.waiting->reason : to_string(Reason::kOperatorAwaited);
+}
+
 Lines waiting_lines(const Explaining& explaining) {
   const JobText& job = explaining.job;
   const OperatorText operator_text = judge_operator(explaining);
