@@ -94,7 +94,7 @@ def test_every_reason_that_the_code_can_write_has_its_heading():
     assert {"StagesSucceeded", "KeysFull", "WorkersDraining", "TargetUnknown", "JobSuspended"} <= written
     assert sorted(written - set(entries()) - NO_REASONS - VALUES) == []
     assert sorted((NO_REASONS | VALUES) - written) == []
-    pages = [page for page in ROOT.glob("docs/**/*.md") if page.name != "api.md"]
+    pages = [page.name for page in ROOT.glob("docs/**/*.md") if page.name != "api.md"]
     known = {word for words in quoted(*pages) for word in re.findall(r"\w+", words)}
     assert sorted(VALUES - known) == []
 
