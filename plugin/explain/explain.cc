@@ -19,9 +19,18 @@ constexpr std::array kDetails = {Detail{10, 17, 5}, Detail{8, 17, 5}, Detail{6, 
                                  Detail{2, 5, 3},   Detail{2, 5, 2},  Detail{1, 4, 2},
                                  Detail{0, 4, 3},   Detail{0, 3, 2},  Detail{0, 1, 1}};
 
+// The phase may be that of a wait which will not be.
+std::string phase_of(const Explaining& explaining) {
+  const JobText& job = explaining.job;
+  if (job.phase.empty()) return "not read by any operator yet";
+  const bool is_reported = job.has_ended() || job.phase == "Cancelling";
+  const std::string next = is_reported ? "" : outlook_words(explaining);
+  return next.empty() ? job.phase : next + " (phase " + job.phase + ")";
+}
+
 std::string state_of(const Explaining& explaining) {
   const JobText& job = explaining.job;
-  std::string state = job.phase.empty() ? "not read by any operator yet" : job.phase;
+  std::string state = phase_of(explaining);
   if (!job.has_ended() && !job.stage.empty()) state += ", stage " + job.stage;
   if (!job.has_ended() && holds(explaining.facts.job, "Stalled")) state += ", needs a person";
   return state;
@@ -86,10 +95,11 @@ Lines page_of(const Explaining& explaining) {
 
 std::vector<std::string> explain(const ExplainFacts& facts, Time now, const Page& page) {
   const JobText job = read_job(facts.job);
-  if (page.height == 0) return page_of({facts, job, now, page, kEverything});
+  const Outlook outlook = outlook_of(facts.job, job, now);
+  if (page.height == 0) return page_of({facts, job, now, page, kEverything, outlook});
   Lines lines;
   for (const Detail& detail : kDetails) {
-    lines = page_of({facts, job, now, page, detail});
+    lines = page_of({facts, job, now, page, detail, outlook});
     if (lines.size() <= page.height) break;
   }
   return lines;

@@ -167,6 +167,12 @@ void add_last_words(const Explaining& explaining, std::string_view label, std::s
   }
 }
 
+std::string due_text(Time time, Time now) {
+  const std::string text = moment_text(time, now);
+  if (time > now) return text;
+  return "due " + text + (now - time <= kLate ? ", being done now" : "");
+}
+
 std::string count_text(std::int64_t count) {
   std::string text = std::to_string(count);
   const std::size_t sign = count < 0 ? 1 : 0;

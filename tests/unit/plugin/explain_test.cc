@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "api/docs_link.h"
+#include "plugin/explain/outlook.h"
 #include "plugin/terminal/cells.h"
 #include "reconciler/shards.h"
 #include "tests/unit/plugin/situations.h"
@@ -96,6 +97,26 @@ TEST_P(Explain, ReadsObjectsWithAnyMemberMissing) {
         }
       };
   without(all, Json::json_pointer());
+}
+
+// Once the outcome is decided, and once the spec or a deadline ends the wait, what the status says
+// of that wait is no promise any more.
+TEST_P(Explain, PromisesNoAttemptAndNoWaitThatWillNotBe) {
+  const ExplainFacts& facts = situation(GetParam()).facts;
+  const std::string text = page_of(situation(GetParam()), {80, 0, true});
+  for (const char* const words : {"waiting.deadline", "next attempt just now"}) {
+    EXPECT_EQ(text.find(words), std::string::npos) << words << '\n' << text;
+  }
+  const JobText job = read_job(facts.job);
+  const Outlook outlook = outlook_of(facts.job, job, noon());
+  if (outlook == Outlook::kNextAttempt || job.has_ended()) return;
+  for (const char* const words :
+       {"attempt 4 starts", "in back-off", "next attempt in", "next attempt due", "back-off ends",
+        "waits its back-off", " next  "}) {
+    EXPECT_EQ(text.find(words), std::string::npos) << words << '\n' << text;
+  }
+  if (outlook == Outlook::kSuspended) return;
+  EXPECT_EQ(text.find("no time limit"), std::string::npos) << text;
 }
 
 // A long name must not hide the phase.
