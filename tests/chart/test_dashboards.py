@@ -6,11 +6,11 @@ import re
 import pytest
 from chart import NAMESPACE, ROOT, pick
 from dashboards import dashboards, panels, shown_objects, unanswered
+from doc_pages import Page
 from holdfast import Jobs, Operator, install, job, runs
 from lives import BY_HAND, SHORT_BACKOFF, settle
 from localcluster import wait_for
 from prometheus import Prometheus, check_rules
-from test_explained import anchors
 from webhooks import serving, targets_flags
 
 TARGET = {"namespace": NAMESPACE, "service": "holdfast", "pod": "operator-0"}
@@ -135,7 +135,7 @@ def test_the_alerts_answer_and_only_failed_jobs_fire(rules, prometheus):
 @pytest.mark.parametrize("docs", ["", "https://docs.example.com/holdfast"])
 def test_each_alert_links_to_a_section_that_exists(helm, docs):
     values = {"prometheusRule": {"enabled": True, "docsUrl": docs}}
-    sections = anchors(ROOT / "docs/alerts.md")
+    sections = Page(ROOT / "docs/alerts.md").anchors
     for group in pick(helm.objects(values), "PrometheusRule")["spec"]["groups"]:
         for rule in group["rules"]:
             page, _, section = rule["annotations"]["runbook_url"].partition("#")
