@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 from chart import ROOT
-from doc_pages import DOCS, SUMMARY, Page, broken_links, broken_links_of_site, orphans, pages, wrong_blocks
+from doc_pages import DOCS, SUMMARY, Page, broken_links, broken_links_of_site, lost_words, orphans, pages, wrong_blocks
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +24,10 @@ def test_every_link_within_the_tree_leads_somewhere(known):
 def test_every_block_has_a_language(known):
     assert list(wrong_blocks(known)) == []
     assert sum(len(page.blocks) for page in known.values()) > 50
+
+
+def test_no_word_is_lost_as_a_tag(known):
+    assert list(lost_words(known)) == []
 
 
 def test_the_table_of_contents_has_every_page():
@@ -73,6 +77,11 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
     first = page(tmp_path, text)
     found = [problem.split(": ", 1) for problem in broken_links({item.path: item for item in (first, other)})]
     assert found == [["page.md:12", "gone.md: there is no such file"], ["page.md:12", "#four: there is no such heading"]]
+
+
+def test_a_word_that_would_be_taken_for_a_tag_is_found(tmp_path):
+    text = "A <name> `<code>` \\<job> 1 < 2 > 1\n\n```text\n<none>\n```\n"
+    assert [problem.split(" is ")[0] for problem in lost_words({0: page(tmp_path, text)})] == ["page.md:1: <name>"]
 
 
 def test_a_page_that_is_not_listed_is_found(tmp_path):

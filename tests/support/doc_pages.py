@@ -82,14 +82,25 @@ class Page:
             found.add(f"{name}-{count}" if count else name)
         return found
 
-    @property
-    def links(self):
-        """[(line, link)], those to other sites too. A link may be broken over two lines."""
+    def _found(self, pattern):
+        """(line, match) of each in the text, without code. It may be broken over two lines."""
         text = "\n".join(line for _, line in self._prose)
         # The same length, so that lines are found.
         text = re.sub(r"`[^`]+`", lambda code: re.sub(r"[^\n]", "x", code[0]), text)
-        for match in re.finditer(r"\]\(([^)\s]+)\)|^\[[^\]]+\]:\s*(\S+)", text, re.MULTILINE):
-            yield self._prose[text.count("\n", 0, match.start())][0], match[1] or match[2]
+        for match in re.finditer(pattern, text, re.MULTILINE):
+            yield self._prose[text.count("\n", 0, match.start())][0], match
+
+    @property
+    def links(self):
+        """[(line, link)], those to other sites too."""
+        for line, match in self._found(r"\]\(([^)\s]+)\)|^\[[^\]]+\]:\s*(\S+)"):
+            yield line, match[1] or match[2]
+
+    @property
+    def tags(self):
+        """[(line, tag)] of HTML, which most often is a placeholder that nobody would see."""
+        for line, match in self._found(r"(?<!\\)<[a-z][^<>]*>"):
+            yield line, match[0]
 
 
 def pages():
@@ -128,6 +139,12 @@ def wrong_blocks(known):
                     yield f"{page.name}:{block.line}: a {block.language} block has no option '{option}'"
 
 
+def lost_words(known):
+    for page in known.values():
+        for line, tag in page.tags:
+            yield f"{page.name}:{line}: {tag} is not shown: put it into backticks, or write \\<"
+
+
 def orphans(summary=None):
     """Pages that the table of contents does not have; it has none that is missing, which is a broken link."""
     listed = {(SUMMARY.parent / link).resolve() for _, link in (summary or Page(SUMMARY)).links}
@@ -137,7 +154,7 @@ def orphans(summary=None):
 
 def problems():
     known = pages()
-    return [*broken_links(known), *wrong_blocks(known), *orphans()]
+    return [*broken_links(known), *wrong_blocks(known), *lost_words(known), *orphans()]
 
 
 class _Html(html.parser.HTMLParser):
