@@ -3,9 +3,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PRESET ?= dev
 BUILD := build/$(PRESET)
-# The Kubernetes that local clusters are of, one of hack/tools/kubernetes-*; empty: 1.34.4.
-K8S ?=
-export HOLDFAST_K8S := $(K8S)
+# The Kubernetes that local clusters are of, 1.36.3 or v1.36.3: one of hack/tools/kubernetes-*; empty: 1.34.4.
+HOLDFAST_K8S ?=
+export HOLDFAST_K8S
+ifeq ($(origin K8S),command line)
+$(error K8S means nothing here: say HOLDFAST_K8S=$(K8S))
+endif
 # Processes that run test files: they mostly wait, each has a control plane for its files.
 JOBS ?= 4
 # What `make simulate` runs: so many seeds from 1, or one, of this profile (tests/simulation/script.cc).
@@ -110,7 +113,7 @@ chart: tools build ## Run the tests of the Helm chart, charts/install.yaml and t
 	@/usr/bin/python3 -m pytest tests/chart -q
 
 .PHONY: e2e
-e2e: tools configure ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (KEEP=1 keeps the cluster)
+e2e: tools configure ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (HOLDFAST_KEEP=1 keeps it)
 	@hack/timed "plugin" cmake --build --preset $(PRESET) --target kubectl-holdfast
 	@hack/e2e $(PYTEST_ARGS)
 
@@ -137,7 +140,7 @@ bench-build: setup
 	@cmake --preset bench >/dev/null && cmake --build --preset bench
 
 .PHONY: bench
-bench: tools bench-build ## Measure all of docs/performance.md and write it (MODES="a e": these alone)
+bench: tools bench-build ## Measure all of docs/internals/performance.md and write it (MODES="a e": these alone)
 	@tests/bench/bench.py $(MODES)
 	@tests/bench/report.py
 

@@ -1,5 +1,5 @@
 // The spec and the status of a WorkerPool. Plain values; field names and meanings are as in
-// docs/api.md, rules as in docs/workers.md.
+// docs/api.md, rules as in docs/internals/workers.md.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The reasons of waiting jobs, ended attempts and failed jobs. The same names are in docs/api.md,
-// docs/troubleshooting.md and the metrics, and users match on them.
+// docs/reasons.md and the metrics, and users match on them.
 #pragma once
 
 #include <optional>

@@ -117,7 +117,7 @@ constexpr void fields(Io& io, X& rule) {
 }
 static_assert(names_all<SuccessRule>());
 
-// The pool whose workers run the attempts, instead of pods of their own: docs/workers.md.
+// The pool whose workers run the attempts, instead of pods of their own: docs/internals/workers.md.
 struct PoolRef {
   std::string name;
   std::string key;  // jobs with the same key go to the same worker, if it has a free slot

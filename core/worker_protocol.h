@@ -1,6 +1,6 @@
-// The words between the operator and the agent of a warm worker (docs/workers.md). Each of the
-// worker's two Leases has them in one annotation. Both sides check what they read: the other side
-// may be a tenant, or of another version.
+// The words between the operator and the agent of a warm worker (docs/internals/workers.md). Each
+// of the worker's two Leases has them in one annotation. Both sides check what they read: the other
+// side may be a tenant, or of another version.
 #pragma once
 
 #include <cstddef>

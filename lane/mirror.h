@@ -39,8 +39,8 @@ void rest(Json& status, Time now);
 void go_on(Json& status, Time now);
 // Its outcome is decided. It cannot change any more.
 void decide_end(Json& status, const End& end, Time now);
-// No pod runs: it is over. `at`: when its work was done.
-void finish(Json& status, const End& end, Time at, Time now);
+// No pod runs: it is over. `done`: when its work was.
+void finish(Json& status, const End& end, Time done, Time now);
 // Counts and indexes. `ready`: how many pods are; none: that is not known.
 void count(const BatchJob& job, const reconciler::Job& durable, std::optional<std::int64_t> ready,
            Json& status);

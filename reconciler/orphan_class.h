@@ -1,10 +1,10 @@
-// The classes of recoveries, as the metrics and docs/troubleshooting.md name them.
+// The classes of recoveries, as the metrics and docs/reasons.md name them.
 #pragma once
 
 namespace holdfast::reconciler {
 
 // Why an attempt was lost, hung or overlong, and so was recovered. It is the class in the recovery
-// histogram (docs/concepts.md). kNone: the pod itself reported its end.
+// histogram (docs/bounds.md). kNone: the pod itself reported its end.
 enum class OrphanClass {
   kNone,
   kIntentWithoutPod,

@@ -20,8 +20,6 @@ inline constexpr int kRestartsAtOnce = 20;
 inline constexpr int kRestartsPerSecond = 20;
 inline constexpr seconds kLongestSpread{300};
 
-// status.waiting.reason of a job whose next attempt is held back by this.
-
 // True if the holder has not renewed for 2/3 of the duration: its agent has fenced itself.
 bool is_overdue(const LeaseView& lease, seconds lease_duration, Time now);
 

@@ -8,7 +8,7 @@
 //   lease.confirmed();         // the answer is the Lease, and it is ours
 //   lease.acknowledged(sent);  // to a PUT
 //
-// The agent's half of S22 and S24: while the agent gets to run, no process of an attempt lives
+// The agent's half of S22: while the agent gets to run, no process of an attempt lives
 // beside one of its successor. D is the Lease's duration.
 // - Times count from when the last acknowledged renewal was SENT. The operator sees it later. It
 //   waits D from then, and only then gives the Lease to another holder.

@@ -1,5 +1,5 @@
-// The settings of `holdfast-agent serve` (docs/workers.md). The operator and the kubelet put them
-// into the environment of a warm worker's container.
+// The settings of `holdfast-agent serve` (docs/internals/workers.md). The operator and the kubelet
+// put them into the environment of a warm worker's container.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// Decides what the agent of a warm worker does (docs/workers.md). It says which attempts begin and
-// end on the slots, when to renew the worker Lease, and when everything must die. Times and answers
-// go in, orders come out. No clock, socket or process inside.
+// Decides what the agent of a warm worker does (docs/internals/workers.md). It says which attempts
+// begin and end on the slots, when to renew the worker Lease, and when everything must die. Times
+// and answers go in, orders come out. No clock, socket or process inside.
 //
 //   Slots slots(settings, random);
 //   SlotOrders orders = slots.begin(now);        // what to do now, in the order of its members

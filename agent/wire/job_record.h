@@ -1,5 +1,6 @@
-// The agent of a warm worker reads the DurableJob before an attempt begins (docs/workers.md). It
-// reads whether the attempt is current, and what its command gets. Pure.
+// The agent of a warm worker reads the DurableJob before an attempt begins
+// (docs/internals/workers.md). It reads whether the attempt is current, and what its command gets.
+// Pure.
 //
 //   JobAnswer answer = read_job("resize-17", id, worker_uid, 200, body);
 #pragma once

@@ -1,5 +1,5 @@
-// A warm worker's two Leases (docs/workers.md) in the API server's answers, for Slots. Everything
-// that is read is checked. Pure.
+// A warm worker's two Leases (docs/internals/workers.md) in the API server's answers, for Slots.
+// Everything that is read is checked. Pure.
 //
 //   WorkLease work("media", "holdfast-work-1b4e");
 //   WorkReading reading = work.read(200, body);             // of a GET

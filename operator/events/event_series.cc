@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "api/docs_link.h"
 #include "core/json.h"
 #include "core/time.h"
 #include "core/utf8.h"
@@ -66,7 +67,7 @@ std::string event_json(const Series& series, const std::string& instance) {
       {"type", series.warning ? "Warning" : "Normal"},
       {"reason", series.reason},
       {"action", series.action},
-      {"note", series.note},
+      {"note", api::with_reason_link(series.note, series.reason, kMaxNote)},
   };
   if (series.count > 1) event["series"] = series_json(series);  // the API refuses fewer
   return event.dump();

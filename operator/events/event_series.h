@@ -38,6 +38,8 @@ std::string series_key(const Series& series);
 // The same on every replica and after a restart, so that repeats share one object.
 std::string event_name(const Series& series);
 Json series_json(const Series& series);
+// Its note ends with the link of its reason. The link is no part of the key: replicas of two
+// versions add to one series.
 std::string event_json(const Series& series, const std::string& instance);
 
 }  // namespace holdfast::events

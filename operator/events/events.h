@@ -28,7 +28,8 @@ class EventSink {
  public:
   virtual ~EventSink() = default;
   // `reason` and `action` are CamelCase words (at most 128 bytes). `note` is for humans, cut to 1
-  // KiB as the API requires. Warnings are for deviations from the user's request only.
+  // KiB as the API requires. If there is room, the link of the reason follows (api/docs_link.h).
+  // Warnings are for deviations from the user's request only.
   virtual void record(const ObjectReference& regarding, bool warning, const std::string& reason,
                       const std::string& action, const std::string& note) = 0;
 };

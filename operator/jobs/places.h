@@ -1,6 +1,6 @@
-// What the controller of jobs knows of pools of warm workers (docs/workers.md). It sees the free
-// slots for a job's next attempts, and what became of attempts with a place on a worker. Loop only.
-// operator/pools implements it.
+// What the controller of jobs knows of pools of warm workers (docs/internals/workers.md). It sees
+// the free slots for a job's next attempts, and what became of attempts with a place on a worker.
+// Loop only. operator/pools implements it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The controller of WorkerPools (docs/workers.md). One replica does so for all pools of a
+// The controller of WorkerPools (docs/internals/workers.md). One replica does so for all pools of a
 // namespace, the holder of the namespace's shard.
 //
 // - The caches' changes come in here. WorkerTracker keeps what is known of workers. PoolBook keeps

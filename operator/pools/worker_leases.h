@@ -1,5 +1,5 @@
-// The two Leases of a warm worker between JSON and the words of the protocol (docs/workers.md,
-// core/worker_protocol.h). Pure.
+// The two Leases of a warm worker between JSON and the words of the protocol
+// (docs/internals/workers.md, core/worker_protocol.h). Pure.
 //
 //   holdfast-worker-<pod UID>   the agent's
 //     spec.holderIdentity         <pod name>/<pod UID>, or "revoked"; absent: cut off

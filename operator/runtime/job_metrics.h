@@ -1,4 +1,4 @@
-// The metrics of jobs: in all, and of each namespace (docs/operations.md). Every series has its
+// The metrics of jobs: in all, and of each namespace (docs/metrics.md). Every series has its
 // zero from the start. Loop only.
 #pragma once
 

@@ -1,4 +1,4 @@
-// All metrics of /metrics, under the usual Kubernetes names (list: docs/operations.md). Every
+// All metrics of /metrics, under the usual Kubernetes names (list: docs/metrics.md). Every
 // series with known labels starts at zero, so that rates and alerts work from the first scrape.
 //
 // Events are counted when they happen (Telemetry, and the hooks of queue, pool and client). Current

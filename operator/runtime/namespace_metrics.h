@@ -1,4 +1,4 @@
-// What users see of the jobs of their namespace (docs/operations.md). A namespace has series from
+// What users see of the jobs of their namespace (docs/metrics.md). A namespace has series from
 // its first job on, until another one needs its place and it has no jobs (series_table.h). Loop
 // only.
 #pragma once

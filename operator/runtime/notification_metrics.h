@@ -1,4 +1,4 @@
-// The metrics of notifications (docs/operations.md). Loop only.
+// The metrics of notifications (docs/metrics.md). Loop only.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The metrics of pools of warm workers (docs/operations.md). The series of a pool come with its
+// The metrics of pools of warm workers (docs/metrics.md). The series of a pool come with its
 // first event, or the first scrape that shows it. They go when it, or its shard, has gone. Loop
 // only.
 #pragma once

@@ -1,4 +1,4 @@
-// The metrics of JobQueues (docs/operations.md). The series of a queue come with its first event,
+// The metrics of JobQueues (docs/metrics.md). The series of a queue come with its first event,
 // or the first scrape that shows it. They go when it, or its shard, has gone. Loop only.
 #pragma once
 

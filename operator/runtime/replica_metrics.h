@@ -1,5 +1,5 @@
 // The metrics of this replica: what it watches, its place among the others, and its Events
-// (docs/operations.md). Loop only.
+// (docs/metrics.md). Loop only.
 #pragma once
 
 #include <cstddef>

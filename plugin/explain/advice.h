@@ -1,4 +1,4 @@
-// What each reason means, and what a person can do about it. docs/troubleshooting.md says the same
+// What each reason means, and what a person can do about it. docs/reasons.md says the same
 // at more length.
 //
 //   const Advice& advice = advice_on(Reason::kQueued);

@@ -5,7 +5,6 @@
 #include "plugin/explain/timeline.h"
 #include "plugin/terminal/moments.h"
 #include "reconciler/api.h"
-#include "reconciler/types.h"
 
 namespace holdfast::plugin {
 namespace {
@@ -61,13 +60,6 @@ std::optional<Bound> bound_of(const AnyReason& reason) {
   return Bound{'S', "start deadline"};
 }
 
-std::optional<seconds> seconds_in(const Json& object, std::string_view key) {
-  const std::int64_t value = int_at(object, key);
-  // The schema allows 31 bits.
-  if (value <= 0 || value > 2'147'483'647) return std::nullopt;
-  return seconds(value);
-}
-
 void add_mark(char letter, std::string name, Time time, TimelineRow& row) {
   const bool is_there =
       std::any_of(row.marks.begin(), row.marks.end(), [&](const TimelineMark& mark) {
@@ -112,24 +104,9 @@ void add_limits(const Explaining& explaining, const RunText& run, TimelineRow& r
   // With a heartbeat the time counts from the Lease's grant, which nobody sees here.
   const bool is_known = !at(job.spec, "heartbeat").is_object();
   if (own && run.start && is_known) add_mark('A', "attempt deadline", *run.start + *own, row);
-  const auto add_deadline = [&](const char* name, auto limit, const auto& since, auto suspended) {
-    if (!limit || !since) return;
-    const seconds paused{std::clamp<std::int64_t>(suspended, 0, 2'147'483'647)};
-    add_mark('D', name, *since + *limit + paused, row);
-  };
-  const auto stage = std::find_if(job.stages.begin(), job.stages.end(),
-                                  [&](const StageText& one) { return one.name == job.stage; });
-  const bool is_always = stage != job.stages.end() && stage->always;
-  if (stage != job.stages.end() && stage != job.stages.begin()) {
-    auto own_time = seconds_in(job.spec, "activeDeadlineSeconds");
-    if (!own_time && is_always) own_time = reconciler::kAlwaysDeadline;
-    add_deadline("stage deadline", own_time, stage->start, stage->suspended);
+  for (const ActiveDeadline& one : active_deadlines(explaining.facts.job, job)) {
+    add_mark('D', one.name, one.at, row);
   }
-  // It does not count for Always stages.
-  if (is_always) return;
-  const Json& status = at(explaining.facts.job, "status");
-  const auto whole = seconds_in(at(explaining.facts.job, "spec"), "activeDeadlineSeconds");
-  add_deadline("active deadline", whole, job.started, int_at(status, "suspendedSeconds"));
 }
 
 void add_reported_bound(const Explaining& explaining, TimelineRow& row) {
@@ -156,6 +133,8 @@ std::optional<TimelineRow> current_row(const Explaining& explaining) {
   const RunText& run = job.runs.front();
   TimelineRow row;
   if (run.next_attempt) {
+    // The attempt before it has its row.
+    if (explaining.outlook != Outlook::kNextAttempt) return std::nullopt;
     row.label = std::to_string(job.attempt + 1) + " next";
     row.waits = true;
     const bool has_end = !job.history.empty() && job.history.back().end;
@@ -170,15 +149,20 @@ std::optional<TimelineRow> current_row(const Explaining& explaining) {
     return row;
   }
   if (!run.start) return std::nullopt;
-  row.label = std::to_string(run.attempt) + " " + state_of(job);
+  const Outlook outlook = explaining.outlook;
+  const bool stops = outlook != Outlook::kNextAttempt && outlook != Outlook::kOutOfTime;
+  row.label = std::to_string(run.attempt) + " " + (stops ? "stopping" : state_of(job));
   row.start = *run.start;
   row.duration = span_text(explaining.now - *run.start);
   row.note = run.worker.empty() ? run.node : run.worker;
-  // The names of the spec's own limits come first: what `waiting` says may be one of them.
-  add_limits(explaining, run, row);
-  add_reported_bound(explaining, row);
-  add_heartbeat(explaining, row);
-  add_node(explaining, row);
+  // The names of the spec's own limits come first: what `waiting` says may be one of them. Those
+  // of an attempt that is being stopped count no more.
+  if (!stops) add_limits(explaining, run, row);
+  if (!stops || outlook == Outlook::kStopped) add_reported_bound(explaining, row);
+  if (!stops) {
+    add_heartbeat(explaining, row);
+    add_node(explaining, row);
+  }
   std::stable_sort(row.marks.begin(), row.marks.end(),
                    [](const auto& a, const auto& b) { return a.at < b.at; });
   return row;

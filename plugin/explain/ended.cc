@@ -64,10 +64,14 @@ void add_deletion(const Explaining& explaining, Lines& lines) {
 
 }  // namespace
 
+std::string ended_reason(const Explaining& explaining) {
+  return clean_at(condition_of(explaining.facts.job, condition_type(explaining.job)), "reason");
+}
+
 Lines ended_lines(const Explaining& explaining) {
   const JobText& job = explaining.job;
   const Json& condition = condition_of(explaining.facts.job, condition_type(job));
-  const std::string reason = clean_at(condition, "reason");
+  const std::string reason = ended_reason(explaining);
   const bool succeeded = job.phase == "Succeeded";
   const Advice& advice = succeeded ? kSucceeded : advice_on(AnyReason(reason));
   Lines lines;

@@ -1,8 +1,10 @@
 #include "plugin/explain/explain.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "api/docs_link.h"
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/cells.h"
 #include "plugin/terminal/moments.h"
@@ -17,9 +19,18 @@ constexpr std::array kDetails = {Detail{10, 17, 5}, Detail{8, 17, 5}, Detail{6, 
                                  Detail{2, 5, 3},   Detail{2, 5, 2},  Detail{1, 4, 2},
                                  Detail{0, 4, 3},   Detail{0, 3, 2},  Detail{0, 1, 1}};
 
+// The phase may be that of a wait which will not be.
+std::string phase_of(const Explaining& explaining) {
+  const JobText& job = explaining.job;
+  if (job.phase.empty()) return "not read by any operator yet";
+  const bool is_reported = job.has_ended() || job.phase == "Cancelling";
+  const std::string next = is_reported ? "" : outlook_words(explaining);
+  return next.empty() ? job.phase : next + " (phase " + job.phase + ")";
+}
+
 std::string state_of(const Explaining& explaining) {
   const JobText& job = explaining.job;
-  std::string state = job.phase.empty() ? "not read by any operator yet" : job.phase;
+  std::string state = phase_of(explaining);
   if (!job.has_ended() && !job.stage.empty()) state += ", stage " + job.stage;
   if (!job.has_ended() && holds(explaining.facts.job, "Stalled")) state += ", needs a person";
   return state;
@@ -52,6 +63,19 @@ void add_part(const Lines& part, Lines& lines) {
   lines.insert(lines.end(), part.begin(), part.end());
 }
 
+// Where the manual says more. Neither cut nor wrapped, so that it can be pasted: a page that is too
+// narrow has none. Nor has a reason that is not one word: it is not ours.
+Lines link_lines(const Explaining& explaining) {
+  const bool has_ended = explaining.job.has_ended();
+  const std::string reason = has_ended ? ended_reason(explaining) : waiting_reason(explaining.job);
+  const bool is_word = std::all_of(reason.begin(), reason.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+  });
+  const std::string line = "More:   " + api::reason_link(reason);
+  if (reason.empty() || !is_word || cells(line) > explaining.page.width) return {};
+  return {line};
+}
+
 Lines page_of(const Explaining& explaining) {
   Lines lines = title(explaining);
   Lines facts;
@@ -63,6 +87,7 @@ Lines page_of(const Explaining& explaining) {
   add_part(facts, lines);
   add_part(stage_lines(explaining), lines);
   if (explaining.detail.attempts > 0) add_part(attempt_lines(explaining), lines);
+  for (std::string& line : link_lines(explaining)) lines.push_back(std::move(line));
   return lines;
 }
 
@@ -70,10 +95,11 @@ Lines page_of(const Explaining& explaining) {
 
 std::vector<std::string> explain(const ExplainFacts& facts, Time now, const Page& page) {
   const JobText job = read_job(facts.job);
-  if (page.height == 0) return page_of({facts, job, now, page, kEverything});
+  const Outlook outlook = outlook_of(facts.job, job, now);
+  if (page.height == 0) return page_of({facts, job, now, page, kEverything, outlook});
   Lines lines;
   for (const Detail& detail : kDetails) {
-    lines = page_of({facts, job, now, page, detail});
+    lines = page_of({facts, job, now, page, detail, outlook});
     if (lines.size() <= page.height) break;
   }
   return lines;

@@ -1,6 +1,6 @@
 // `explain`: one page about one job. It says what the job waits for, why, since when, what comes
-// next and by when, and what you can do. Then come its runs, its stages and the timeline of its
-// attempts.
+// next and by when, and what you can do. Then come its runs, its stages, the timeline of its
+// attempts, and a link to what the manual says of its reason.
 //
 //   ExplainFacts facts;
 //   facts.job = ...;                       // the rest may be missing
@@ -24,7 +24,7 @@ struct ExplainFacts {
   Json queue;                    // the JobQueue of spec.queue
   std::vector<Json> queue_jobs;  // the jobs of the namespace, to compute the place in the queue
   Json pool;                     // the WorkerPool of the current stage
-  std::vector<Json> pods;        // of the job
+  std::vector<Json> pods;        // of the job: that of the last end, and all if it stops pods
   std::vector<Json> events;      // about the job, of either API group
   Json lease;                    // of the heartbeat of a job with one run
   Json node_lease;               // of the node of a job with one run

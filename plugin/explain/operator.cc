@@ -12,9 +12,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// The operator acts within a second of a deadline. The rest is for clocks and slow API servers.
-constexpr seconds kLate{5};
-// A living replica takes a dead one's jobs over within this time (docs/concepts.md).
+// A living replica takes a dead one's jobs over within this time (docs/bounds.md).
 constexpr seconds kTakeOver{18};
 
 // What the operator's Leases say.

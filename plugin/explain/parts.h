@@ -8,10 +8,14 @@
 #include "plugin/base/job_text.h"
 #include "plugin/explain/advice.h"
 #include "plugin/explain/explain.h"
+#include "plugin/explain/outlook.h"
 
 namespace holdfast::plugin {
 
 using Lines = std::vector<std::string>;
+
+// The operator acts within a second of a deadline. The rest is for clocks and slow API servers.
+inline constexpr std::chrono::seconds kLate{5};
 
 // How much the page says, so that it fits onto the screen.
 struct Detail {
@@ -27,6 +31,7 @@ struct Explaining {
   Time now;
   const Page& page;
   Detail detail;
+  Outlook outlook;
 };
 
 // "  Why      text", and further lines of the text below it. No text: nothing.
@@ -50,6 +55,9 @@ void add_last_words(const Explaining& explaining, std::string_view label, std::s
                     Lines& lines);
 // "attempt 3 of run 17 Failed 40s ago: Error, exit code 1, on node-2".
 std::string describe_end(const Explaining& explaining, const EndText& end);
+// "in 12s (14:00:12 UTC)", "due 2s ago (13:59:58 UTC), being done now". What is later than an
+// operator that lives is not called being done.
+std::string due_text(Time time, Time now);
 // "1,234".
 std::string count_text(std::int64_t count);
 std::string plural(std::int64_t count, std::string_view noun);
@@ -59,9 +67,39 @@ void add_notifications(const Explaining& explaining, Lines& lines);
 // How much of its budgets the job has spent.
 void add_budgets(const Explaining& explaining, Lines& lines);
 
+// What comes of a job whose runs start no further attempt: "ends as Failed"; else empty.
+std::string outlook_words(const Explaining& explaining);
+// What a job waits for, with what the status does not say yet.
+struct Wait {
+  std::string what;
+  std::string why;
+  std::optional<Time> since;
+  std::string next;
+  std::string by;
+  const Advice* advice;
+};
+Wait wait_of(const Explaining& explaining, const WaitingText& waiting);
+
+// A run that is being stopped: it is open, or its pod lives on.
+struct StoppingRun {
+  std::optional<std::int64_t> index;  // none: nobody knows
+  std::string pod;
+  std::string node;
+  std::string worker;
+  std::optional<Time> grace_end;  // none: its pod is not deleted yet, or not known
+};
+std::vector<StoppingRun> stopping_runs(const Explaining& explaining);
+// Names some of them; nothing where none is known.
+void add_stopping(const Explaining& explaining, Lines& lines);
+// When what is being stopped has ended or is given up, as far as it is known.
+std::string stopped_by(const Explaining& explaining, const WaitingText& waiting);
+
 // The facts of a job that has not ended, and of an ended job.
 Lines waiting_lines(const Explaining& explaining);
 Lines ended_lines(const Explaining& explaining);
+// Why the job waits, or why it has ended: one word, as its objects have it.
+std::string waiting_reason(const JobText& job);
+std::string ended_reason(const Explaining& explaining);
 
 // Whether the operator acts. No text: it does, as far as anybody can see.
 struct OperatorText {

@@ -50,6 +50,7 @@ std::string place_of(const RunText& run) {
 
 // The run in back-off that began its last attempt first: the one that is behind the most.
 void add_oldest_that_waits(const Explaining& explaining, Lines& lines) {
+  if (explaining.outlook != Outlook::kNextAttempt) return;
   const RunText* oldest = nullptr;
   for (const RunText& run : explaining.job.runs) {
     if (!run.next_attempt) continue;
@@ -61,11 +62,19 @@ void add_oldest_that_waits(const Explaining& explaining, Lines& lines) {
   if (oldest->failures > 0) text += plural(oldest->failures, "failure") + ", ";
   if (oldest->disruptions > 0) text += plural(oldest->disruptions, "loss") + ", ";
   if (oldest->deferrals > 0) text += "deferred " + plural(oldest->deferrals, "time") + ", ";
-  add_fact(explaining, "Waiting",
-           text + "next attempt " + moment_text(*oldest->next_attempt, explaining.now), lines);
+  const JobText& job = explaining.job;
+  const std::int64_t most = int_at(job.spec, "parallelism", 1);
+  const bool is_full = static_cast<std::int64_t>(job.open_runs()) >= most;
+  if (is_full && *oldest->next_attempt <= explaining.now) {
+    text += "back-off over, no room (parallelism " + count_text(most) + ")";
+  } else {
+    text += "next attempt " + due_text(*oldest->next_attempt, explaining.now);
+  }
+  add_fact(explaining, "Waiting", text, lines);
 }
 
 void add_oldest_that_runs(const Explaining& explaining, Lines& lines) {
+  if (explaining.outlook == Outlook::kStopped) return;  // add_stopping() names it
   const RunText* oldest = nullptr;
   for (const RunText& run : explaining.job.runs) {
     if (run.next_attempt || !run.start) continue;
@@ -77,6 +86,35 @@ void add_oldest_that_runs(const Explaining& explaining, Lines& lines) {
   if (!oldest->refused.empty()) text += "; refused: " + oldest->refused;
   if (!oldest->progress.empty()) text += "; " + oldest->progress;
   add_fact(explaining, "Running", text, lines);
+}
+
+// Runs that have begun and are not done: ", 3 open, 2 in back-off".
+std::string begun_text(const Explaining& explaining) {
+  const Outlook outlook = explaining.outlook;
+  std::size_t open = explaining.job.open_runs();
+  std::size_t closed = explaining.job.runs.size() - open;
+  if (stops_pods(outlook)) {
+    // Runs that were closed while their pods live on are among them.
+    const auto runs = stopping_runs(explaining);
+    open = static_cast<std::size_t>(std::count_if(
+        runs.begin(), runs.end(), [](const StoppingRun& run) { return run.index.has_value(); }));
+    closed = explaining.job.runs.size() - std::min(open, explaining.job.runs.size());
+  }
+  const bool goes_on = outlook == Outlook::kNextAttempt;
+  const bool after_resume = outlook == Outlook::kSuspended || outlook == Outlook::kToBeSuspended;
+  const bool stops = !goes_on && outlook != Outlook::kToBeResumed;
+  std::string text;
+  if (open > 0) {
+    text += ", " + count_text(static_cast<std::int64_t>(open)) + (stops ? " to stop" : " open");
+  }
+  if (closed > 0) {
+    text += ", " + count_text(static_cast<std::int64_t>(closed)) +
+            (goes_on                            ? " in back-off"
+             : after_resume                     ? " to go on after a resume"
+             : outlook == Outlook::kToBeResumed ? " to go on"
+                                                : " not to start again");
+  }
+  return text;
 }
 
 std::string mark_of(const StageText& stage, bool unicode) {
@@ -115,11 +153,8 @@ void add_runs(const Explaining& explaining, Lines& lines) {
   if (!job.many_runs()) return;
   const auto failed = IndexSet::parse(job.failed_indexes, IndexSet::kMost);
   const std::int64_t failed_count = failed ? failed->size() : 0;
-  const auto open = static_cast<std::int64_t>(job.open_runs());
-  const std::int64_t in_pause = static_cast<std::int64_t>(job.runs.size()) - open;
-  std::string text = count_text(job.succeeded) + " of " + count_text(job.wanted) + " done";
-  if (open > 0) text += ", " + count_text(open) + " open";
-  if (in_pause > 0) text += ", " + count_text(in_pause) + " in back-off";
+  std::string text = count_text(job.succeeded) + " of " + count_text(job.wanted) + " done" +
+                     begun_text(explaining);
   if (failed_count > 0) text += ", " + count_text(failed_count) + " failed for good";
   add_fact(explaining, "Runs", text, lines);
   add_fact(explaining, "", progress_bar(job, failed_count, explaining.page.unicode), lines);

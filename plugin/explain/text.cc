@@ -1,6 +1,7 @@
 // The words that several parts of the page use.
 #include <algorithm>
 
+#include "api/docs_link.h"
 #include "core/utf8.h"
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/cells.h"
@@ -36,7 +37,9 @@ std::string words_in_events(const Explaining& explaining, const EndText& end) {
     const std::size_t found = note.find(start);
     if (found == std::string::npos) continue;
     const std::size_t words = note.find("): ", found);
-    if (words != std::string::npos) return clean_text(note.substr(words + 3), kWordsLimit);
+    if (words != std::string::npos)
+      return clean_text(api::without_reason_link(std::string_view(note).substr(words + 3)),
+                        kWordsLimit);
   }
   return "";
 }
@@ -162,6 +165,12 @@ void add_last_words(const Explaining& explaining, std::string_view label, std::s
     const std::size_t rows = i + 1 == rest.size() ? 2 : 1;
     add_fact_in(explaining.page, "", rest[i], is_whole ? most : rows, lines);
   }
+}
+
+std::string due_text(Time time, Time now) {
+  const std::string text = moment_text(time, now);
+  if (time > now) return text;
+  return "due " + text + (now - time <= kLate ? ", being done now" : "");
 }
 
 std::string count_text(std::int64_t count) {

@@ -156,8 +156,8 @@ void add_legend(const std::vector<TimelineRow>& rows, const Scale& scale, const 
                 std::vector<std::string>& lines) {
   for (const TimelineRow& row : rows) {
     for (const TimelineMark& mark : row.marks) {
-      std::string text =
-          std::string(1, mark.letter) + " " + mark.name + " " + moment_text(mark.at, look.now);
+      std::string text = std::string(1, mark.letter) + " " + mark.name +
+                         (mark.at > look.now ? " " : ", due ") + moment_text(mark.at, look.now);
       if (mark.at > scale.to) text += ", beyond the right edge";
       const bool joins = !lines.empty() && cells(lines.back()) + 3 + cells(text) <= look.width;
       if (joins) {

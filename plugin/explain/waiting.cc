@@ -72,14 +72,6 @@ void add_stalled(const Explaining& explaining, Lines& lines) {
   add_fact(explaining, "Stalled", reason + ": " + clean_at(condition, "message"), lines);
 }
 
-void add_by_when(const Explaining& explaining, const WaitingText& waiting, Lines& lines) {
-  if (!waiting.deadline) {
-    add_fact(explaining, "By", "no time limit: it waits until something happens", lines);
-    return;
-  }
-  add_fact(explaining, "By", moment_text(*waiting.deadline, explaining.now), lines);
-}
-
 // Why the last attempt failed is the next question of whoever reads that it has.
 void add_last_end(const Explaining& explaining, Lines& lines) {
   const JobText& job = explaining.job;
@@ -118,23 +110,26 @@ const Advice& advice_of(const Explaining& explaining) {
 
 }  // namespace
 
+std::string waiting_reason(const JobText& job) {
+  return job.waiting ? job.waiting->reason : to_string(Reason::kOperatorAwaited);
+}
+
 Lines waiting_lines(const Explaining& explaining) {
   const JobText& job = explaining.job;
   const OperatorText operator_text = judge_operator(explaining);
   const RunText* const run = run_in_question(job);
+  const Advice* advice = &advice_of(explaining);
   Lines lines;
   if (job.waiting) {
-    const WaitingText& waiting = *job.waiting;
-    const AnyReason reason(waiting.reason);
-    add_fact(explaining, "What", waiting.reason + ": " + advice_on(reason).means, lines);
-    if (waiting.message != advice_on(reason).means) {
-      add_fact(explaining, "Why", waiting.message, lines);
+    const Wait wait = wait_of(explaining, *job.waiting);
+    advice = wait.advice ? wait.advice : advice;
+    add_fact(explaining, "What", wait.what, lines);
+    add_fact(explaining, "Why", wait.why, lines);
+    if (wait.since) {
+      add_fact(explaining, "Since", moment_text(*wait.since, explaining.now), lines);
     }
-    if (waiting.since) {
-      add_fact(explaining, "Since", moment_text(*waiting.since, explaining.now), lines);
-    }
-    add_fact(explaining, "Next", waiting.next_action, lines);
-    add_by_when(explaining, waiting, lines);
+    add_fact(explaining, "Next", wait.next, lines);
+    add_fact(explaining, "By", wait.by, lines);
   } else {
     add_fact(explaining, "What", advice_on(Reason::kOperatorAwaited).means, lines);
   }
@@ -146,6 +141,7 @@ Lines waiting_lines(const Explaining& explaining) {
   add_queue(explaining, lines);
   add_pool(explaining, lines);
   add_runs(explaining, lines);
+  add_stopping(explaining, lines);
   if (!job.many_runs() && run && !run->progress.empty()) {
     add_fact(explaining, "Progress", run->progress, lines);
   }
@@ -153,8 +149,13 @@ Lines waiting_lines(const Explaining& explaining) {
   if (in_pause) add_last_end(explaining, lines);
   add_budgets(explaining, lines);
   Gaps gaps = gaps_of(explaining, run);
+  if (const auto stopping = stopping_runs(explaining); !stopping.empty()) {
+    gaps["pod"] = shell_word(stopping.front().pod);
+  } else if (explaining.outlook == Outlook::kStopped && job.many_runs()) {
+    gaps.erase("pod");  // nobody knows which one
+  }
   if (operator_text.text.empty()) {
-    add_advice(explaining, advice_of(explaining), gaps, lines);
+    add_advice(explaining, *advice, gaps, lines);
   } else if (operator_text.replica.empty()) {
     add_advice(explaining, advice_on(Reason::kOperatorAwaited), gaps, lines);
   } else {

@@ -101,7 +101,7 @@ void note_last_words(const Json& spec, Conversion& conversion) {
   if (!is_file) return;
   conversion.notes.emplace_back(
       "terminationMessagePolicy: File stays: the last lines of a failed container are not kept; "
-      "remove the field to see them in explain (docs/seeing.md)");
+      "remove the field to see them in explain (docs/monitor.md)");
 }
 
 void note_deadlines(const Json& spec, Conversion& conversion) {
@@ -167,7 +167,7 @@ void note_progress(const Json& job, Conversion& conversion) {
   if (int_at(status, "succeeded") > 0) {
     conversion.notes.push_back(
         "the Job has done a part of its work, and the DurableJob starts from the beginning: set "
-        "spec.indexes to what is left (docs/many-runs.md)");
+        "spec.indexes to what is left (docs/migrate.md)");
   }
 }
 
@@ -199,7 +199,7 @@ void note_schedule(const Json& spec, Conversion& conversion) {
   notes.push_back(
       schedule +
       " is not in the DurableJob, which runs once: keep a CronJob whose pod creates the "
-      "DurableJob (docs/install.md, \"From a CronJob\")");
+      "DurableJob (docs/migrate.md, \"CronJob\")");
   const std::string policy = string_at(spec, "concurrencyPolicy", "Allow");
   if (policy != "Allow") {
     notes.push_back("concurrencyPolicy: " + policy +

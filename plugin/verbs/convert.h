@@ -1,7 +1,6 @@
 // `convert`: a DurableJob from a batch/v1 Job or CronJob, and what differs. Pure.
 //
-// docs/install.md ("From a batch/v1 Job") and docs/many-runs.md say the same for people who convert
-// by hand.
+// docs/migrate.md says the same for people who convert by hand.
 #pragma once
 
 #include "core/json.h"

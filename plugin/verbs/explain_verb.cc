@@ -7,8 +7,10 @@
 #include "plugin/base/job_text.h"
 #include "plugin/base/refusals.h"
 #include "plugin/explain/explain.h"
+#include "plugin/explain/outlook.h"
 #include "plugin/terminal/print.h"
 #include "plugin/verbs/verbs.h"
+#include "reconciler/names.h"
 
 namespace holdfast::plugin {
 namespace {
@@ -141,6 +143,14 @@ class Facts {
     facts_.node_lease = Json();
     if (!job.history.empty() && job.history.back().outcome != "Succeeded") {
       facts_.pods.push_back(get_or_null(api_, kPods, namespace_, job.history.back().pod));
+    }
+    if (!job.has_ended() && stops_pods(outlook_of(facts_.job, job, api_.now()))) {
+      // Those that have ended may be thousands.
+      const Selector living = {.labels = std::string(reconciler::kJobNameLabel) + "=" + name_,
+                               .fields = "status.phase!=Succeeded,status.phase!=Failed"};
+      for (Json& pod : list_or_none(api_, kPods, namespace_, living)) {
+        facts_.pods.push_back(std::move(pod));
+      }
     }
     if (job.many_runs() || job.runs.empty() || job.runs.front().next_attempt) return;
     if (at(job.spec, "heartbeat").is_object()) {

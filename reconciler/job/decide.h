@@ -2,7 +2,7 @@
 //
 // decide() returns writes in order, intent first. The executor performs them one by one and stops
 // at the first failure. After any prefix, the next decide() continues from the state in the API
-// server. It keeps the rules S1-S13 of docs/verification.md.
+// server. It keeps the rules S1-S13 of docs/internals/verification.md.
 #pragma once
 
 #include <optional>

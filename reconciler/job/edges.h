@@ -1,5 +1,6 @@
-// The edges of the job's state machine. Each function changes the status to the next one, and
-// nothing else makes its edge. Internal to reconciler/.
+// Edges of the job's state machine. Each function changes the status to the next one, and nothing
+// else makes its edge. active.cc, stages.cc and wait_to_open.cc make those between Pending, Running
+// and Backoff. Internal to reconciler/.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // Decides how many workers a pool has. The plan says which pods to create, which workers to drain,
-// and which pods to delete (docs/workers.md, "The life of a worker"). Pure.
+// and which pods to delete (docs/internals/workers.md, "The life of a worker"). Pure.
 //
 //   const PoolPlan plan = plan_pool(state);
 //   // Write plan.status if it is another one than the state's. Create `create` pods with the

@@ -1,6 +1,6 @@
-// Decides on the two Leases of a warm worker (docs/workers.md). The results are the work Lease's
-// next words, and the state of an attempt at this worker. The model tests/model/workers.pml checks
-// the protocol. Pure.
+// Decides on the two Leases of a warm worker (docs/internals/workers.md). The results are the work
+// Lease's next words, and the state of an attempt at this worker. The model tests/model/workers.pml
+// checks the protocol. Pure.
 #pragma once
 
 #include <cstdint>

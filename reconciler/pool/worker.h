@@ -1,5 +1,5 @@
-// Decides about one worker of a pool (docs/workers.md): make its Leases, revoke it, cut it off, or
-// forget it. Its work is decided elsewhere (work.h). Pure.
+// Decides about one worker of a pool (docs/internals/workers.md): make its Leases, revoke it, cut
+// it off, or forget it. Its work is decided elsewhere (work.h). Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// An attempt whose place is a slot of a warm worker (docs/workers.md). It is shown as a pod to all
-// rules that hold for both kinds of place. Internal to reconciler/, but for slot_as_pod(). Pure.
+// An attempt whose place is a slot of a warm worker (docs/internals/workers.md). It is shown as a
+// pod to all rules that hold for both kinds of place. Internal to reconciler/, but for
+// slot_as_pod(). Pure.
 #pragma once
 
 #include "reconciler/run/context.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What Holdfast costs and how fast it is, beside batch/v1's controller, on a real control plane.
 
-    make bench                      all modes, then docs/performance.md
+    make bench                      all modes, then docs/internals/performance.md
     make bench MODES="a e"          these alone
     tests/bench/bench.py a --jobs 300 --rounds 1
 

@@ -26,7 +26,7 @@ from many_losses import lease_reads, verdicts  # noqa: E402
 
 LOST_AFTER = 40
 LIMIT = 900
-# docs/concepts.md, "Many losses at once": of a node, with 25 ms for each request.
+# docs/bounds.md, "Many losses at once": of a node, with 25 ms for each request.
 REACTION, AT_ONCE, REQUESTS, LATENCY = 1, 16, 8, 0.025
 
 

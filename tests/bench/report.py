@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Makes the tables and plots of docs/performance.md from build/bench/results.
+"""Makes the tables and plots of docs/internals/performance.md from build/bench/results.
 
     tests/bench/report.py [--results build/bench/results]
 
 It writes only between `<!-- bench:MODE -->` and `<!-- /bench:MODE -->`. A mode without results keeps what the document
-has. Mode w has a place for each of its parts (`bench:w-start`). The README's table needs results of a, b and c.
+has. Mode w has a place for each of its parts (`bench:w-start`). The table on top needs results of a, b and c.
 """
 
 import argparse
@@ -19,8 +19,8 @@ sys.path[:0] = [str(ROOT / "tests/bench")]
 
 import svg  # noqa: E402
 
-DOCUMENT, README = ROOT / "docs/performance.md", ROOT / "README.md"
-PLOTS = ROOT / "docs/performance"
+DOCUMENT = ROOT / "docs/internals/performance.md"
+PLOTS = ROOT / "docs/internals/performance"
 OURS, THEIRS = "Holdfast", "batch/v1"
 
 
@@ -302,7 +302,7 @@ def fill_in(document, place, text):
 
 
 def summary(a, b, c):
-    """The README's table."""
+    """The table on top of the document."""
     durable, batch, slow = (a[key] for key in ("durable", "batch", "batch_defaults"))
 
     def line(label, key, digits, unit, columns=(durable, batch, slow)):
@@ -341,11 +341,10 @@ def main():
             for place, text in (texts if isinstance(texts, dict) else {mode: texts}).items():
                 document = fill_in(document, place, f"{text}\n\n{origin(result)}")
             print(f"mode {mode}: written")
-    DOCUMENT.write_text(document, encoding="utf-8")
     if all(mode in all_figures for mode in "abc"):
-        table = summary(*(all_figures[mode] for mode in "abc"))
-        README.write_text(fill_in(README.read_text(encoding="utf-8"), "summary", table), encoding="utf-8")
-        print("README: written")
+        document = fill_in(document, "summary", summary(*(all_figures[mode] for mode in "abc")))
+        print("the table on top: written")
+    DOCUMENT.write_text(document, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The benchmark, its report and docs/performance.md know the same modes."""
+"""The benchmark, its report and docs/internals/performance.md know the same modes."""
 
 import pathlib
 import re
@@ -13,7 +13,7 @@ import bench  # noqa: E402
 import report  # noqa: E402
 import warm_workers  # noqa: E402
 
-DOCUMENT = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+DOCUMENT = (ROOT / "docs/internals/performance.md").read_text(encoding="utf-8")
 
 
 def test_each_mode_of_the_benchmark_has_a_section():
@@ -23,10 +23,15 @@ def test_each_mode_of_the_benchmark_has_a_section():
 @pytest.mark.parametrize("mode", bench.MODES)
 def test_each_mode_is_told_of_and_has_a_place(mode):
     assert re.search(rf"^{mode}  \w", bench.__doc__, re.MULTILINE), "bench.py --help does not say what it measures"
-    assert f"({mode})\n" in DOCUMENT, "no heading in docs/performance.md names it"
+    assert f"({mode})\n" in DOCUMENT, "no heading in docs/internals/performance.md names it"
     for place in [f"w-{part}" for part in warm_workers.PARTS] if mode == "w" else [mode]:
         filled = report.fill_in(DOCUMENT, place, "| figures |")
         assert f"<!-- bench:{place} -->\n| figures |\n<!-- /bench:{place} -->" in filled
+
+
+def test_the_table_on_top_has_its_place():
+    assert "<!-- bench:summary -->\n| figures |\n<!-- /bench:summary -->" in report.fill_in(
+        DOCUMENT, "summary", "| figures |")
 
 
 def _starts(median):

@@ -4,7 +4,8 @@ import json
 import re
 
 import pytest
-from chart import NAMESPACE, ROOT, pick
+import yaml
+from chart import CHART, NAMESPACE, ROOT, pick
 from dashboards import dashboards, panels, shown_objects, unanswered
 from doc_pages import Page
 from holdfast import Jobs, Operator, install, job, runs
@@ -132,12 +133,43 @@ def test_the_alerts_answer_and_only_failed_jobs_fire(rules, prometheus):
     assert failed["metric"] == {"exported_namespace": "media"} and failed["value"][1] == "1"
 
 
+def alerts(helm, **values):
+    groups = pick(helm.objects({"prometheusRule": {"enabled": True, **values}}), "PrometheusRule")["spec"]["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
 @pytest.mark.parametrize("docs", ["", "https://docs.example.com/holdfast"])
 def test_each_alert_links_to_a_section_that_exists(helm, docs):
-    values = {"prometheusRule": {"enabled": True, "docsUrl": docs}}
-    sections = Page(ROOT / "docs/alerts.md").anchors
-    for group in pick(helm.objects(values), "PrometheusRule")["spec"]["groups"]:
-        for rule in group["rules"]:
-            page, _, section = rule["annotations"]["runbook_url"].partition("#")
-            assert page == (docs or "docs") + "/alerts.md"
-            assert section == rule["alert"].lower() and section in sections
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    sections = Page(ROOT / "docs/runbooks.md").anchors
+    for rule in alerts(helm, docsUrl=docs):
+        page, _, section = rule["annotations"]["runbook_url"].partition("#")
+        assert page == (docs or f"https://holdfast.dev/docs/v{version}") + "/runbooks.html"
+        assert section == rule["alert"].lower() and section in sections
+
+
+def test_the_chart_and_the_operator_link_to_the_same_pages():
+    base = re.search(r'kDocs = "(.*)" HOLDFAST_VERSION', (ROOT / "api/docs_link.cc").read_text())[1]
+    assert f'"{base}%s"' in (CHART / "templates/prometheusrule.yaml").read_text()
+
+
+def minutes(text):
+    return int(text[:-1]) * {"s": 1, "m": 60}[text[-1]] / 60 if text else 0
+
+
+def test_each_runbook_has_its_parts_and_at_most_three_commands(helm):
+    """A reader at night looks for the same words in the same order."""
+    parts = re.split(r"^## (Holdfast\w+)$", (ROOT / "docs/runbooks.md").read_text(), flags=re.MULTILINE)[1:]
+    books = dict(zip(parts[::2], parts[1::2]))
+    assert set(books) == {rule["alert"] for rule in alerts(helm)}
+    for rule in alerts(helm):
+        text = books[rule["alert"]]
+        said = re.findall(r"\*\*(Severity|Meaning|Impact|Fix|Until morning)\*\*", text)
+        assert said == ["Severity", "Meaning", "Impact", "Fix", "Until morning"], rule["alert"]
+        assert f"**Severity** {rule['labels']['severity']}, " in text, rule["alert"]
+        told = re.search(r"\*\*Severity\*\* \w+, after (\d+) minutes?", text)
+        # Some expressions look back, or have a time of their own.
+        assert (int(told[1]) if told else 0) >= minutes(rule.get("for", "")), rule["alert"]
+        [block] = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        commands = re.findall(r"^kubectl|^helm", block, re.MULTILINE)
+        assert 1 <= len(commands) <= 3, rule["alert"]

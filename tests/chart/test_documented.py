@@ -1,12 +1,13 @@
-"""What docs/install.md tells people to type, typed: the move from batch/v1, and the end without Helm."""
+"""What docs/migrate.md and docs/uninstall.md tell people to type, typed: the move from batch/v1, and the end without
+Helm."""
 
 import json
 import os
-import re
 import subprocess
 
 import pytest
 from chart import NAMESPACE, ROOT
+from doc_blocks import blocks
 from holdfast import FINALIZER
 from localcluster import wait_for
 
@@ -15,12 +16,10 @@ JOBS = "/apis/holdfast.dev/v1alpha1/namespaces/default/durablejobs"
 BY_KUEUE = {"kueue.x-k8s.io/queue-name": "q"}
 
 
-def block(heading, begins):
-    """The indented lines below this heading that begin with this command."""
-    text = (ROOT / "docs/install.md").read_text().split(f"\n{heading}\n")[1]
-    blocks = re.findall(r"(?:^    .*\n)+", text, re.MULTILINE)
-    [found] = [it for it in blocks if it.startswith(f"    {begins}")]
-    return re.sub("^    ", "", found, flags=re.MULTILINE)
+def block(page, heading, begins):
+    """The fenced lines below this heading of the page that begin with this command."""
+    [found] = [it for it in blocks(page, "sh", heading) if it.startswith(begins)]
+    return found
 
 
 def typed(cluster, script):
@@ -63,7 +62,8 @@ def moved(cluster):
     cluster.kubectl("apply", "-f", str(ROOT / "examples/from-batch-job/job.yaml"))
     wait_for("the controller to have seen the jobs", lambda: "uncountedTerminatedPods" in cluster.kubectl(
         "get", "job", "plain", "-o", "json").stdout, 30)
-    return f'{block("## From a batch/v1 Job", "kubectl get job NAME")}kubectl create -f durablejob.json\n'
+    lines = block("migrate.md", "## Job", "kubectl get job pi ")
+    return f'{lines.replace("get job pi ", "get job NAME ")}kubectl create -f durablejob.json\n'
 
 
 @pytest.mark.parametrize("name", ["plain", "full", "one-of-one", "many", "indexed", "policy", "pi"])
@@ -108,7 +108,7 @@ def test_without_helm_the_lines_leave_no_finalizer_and_nothing_of_the_operator(c
                "metadata": {"name": name, "finalizers": finalizers},
                "spec": {"template": {"spec": {"containers": [{"name": "main", "image": "x"}]}}}}
         assert cluster.api("POST", JOBS, job)[0] == 201
-    lines = block("## Uninstall", "kubectl -n holdfast-system scale")
+    lines = block("uninstall.md", "## Without Helm", "kubectl -n holdfast-system scale")
     done = typed(cluster, "set -e\n" + lines)
     assert done.returncode == 0, done.stderr
     left = {name: cluster.api("GET", f"{PODS}/{name}")[1]["metadata"].get("finalizers", [])

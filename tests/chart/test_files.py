@@ -305,6 +305,6 @@ def test_no_page_tells_people_to_keep_an_old_charts_defaults():
     flag = "`--reuse-values`"
     lines = {page.name: [line for line in page.read_text().splitlines() if "--reuse-values" in line]
              for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), CHART / "templates/NOTES.txt"]}
-    [row, warning] = lines.pop("install.md")
+    [row, warning] = lines.pop("upgrade.md")
     assert row.startswith(f"| {flag} |") and warning.startswith(f"- Do not upgrade to a newer chart with {flag}")
     assert {name: found for name, found in lines.items() if found} == {}

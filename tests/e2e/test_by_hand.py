@@ -33,7 +33,7 @@ FILMS = {"volumes": [{"name": "films", "configMap": {"name": "films", "optional"
 
 
 def values(cluster):
-    """The platform team's: docs/notifications.md and docs/seeing.md. Services have addresses of 10.96.0.0/16."""
+    """The platform team's: docs/notifications.md and docs/monitor.md. Services have addresses of 10.96.0.0/16."""
     return {"notifications": {"source": "https://cluster-1.example.com", "targets": [
         {"name": "chat", "url": f"https://{SERVICE}:8443/holdfast", "allowedCIDRs": ["10.96.0.0/16"],
          "secretRef": {"name": "holdfast-chat", "key": "secret"}, "caRef": {"name": "receiver-ca", "key": "ca.crt"}}]},

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 import yaml
+from doc_blocks import blocks
 from gitops_states import CUSTOMIZATIONS, make, shape, stored
 from gitops_tools import CONFIG_MAP, KUSTOMIZATION, argo_cd, flux, kstatus
 from holdfast import ROOT
@@ -110,6 +111,6 @@ def test_the_config_map_is_a_patch_that_the_api_server_takes(cluster, tmp_path):
 
 
 def test_the_docs_show_the_expressions_that_are_tested():
-    [checks] = [block for block in re.findall(r"(?:^    .*\n)+", DOCS, re.MULTILINE) if "healthCheckExprs" in block]
+    [checks] = [block for block in blocks("gitops.md", "yaml") if "healthCheckExprs" in block]
     shown = yaml.safe_load(checks)["healthCheckExprs"]
     assert shown == yaml.safe_load(KUSTOMIZATION.read_text())["spec"]["healthCheckExprs"]

@@ -1,4 +1,4 @@
-"""What kstatus itself (Helm, Flux, kpt) makes of jobs that a real API server serves: see docs/concepts.md."""
+"""What kstatus itself (Helm, Flux, kpt) makes of jobs that a real API server serves: see docs/phases.md."""
 
 import gitops_tools
 import pytest

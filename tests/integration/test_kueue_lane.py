@@ -4,6 +4,7 @@ import re
 
 import pytest
 import yaml
+from doc_blocks import blocks
 from doc_rows import Rows
 from holdfast import ROOT, runs
 from kueue import PREEMPTS, PRIORITY, QUEUE, has
@@ -112,7 +113,7 @@ def test_a_dead_node_does_not_keep_the_quota(batch, queue, cluster):
 
 @row("The same, with Kueue's setting for it (below)")
 def test_kueue_that_knows_durablejobs_counts_a_job_once(batch, queue, kueue, cluster):
-    [config, rights] = [yaml.safe_load(block) for block in re.findall(r"(?:^    .*\n)+", DOCS, re.MULTILINE)
+    [config, rights] = [yaml.safe_load(block) for block in blocks("kueue.md", "yaml")
                         if "externalFrameworks" in block or "ClusterRole" in block]
     cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump(rights))
     cluster.kubectl("create", "clusterrolebinding", "kueue-durablejobs", "--clusterrole=kueue-durablejobs",

@@ -1,4 +1,4 @@
-"""More bytes of finished jobs than one answer may have, on a real API server. `make test-long K8S=1.32.2`: on
+"""More bytes of finished jobs than one answer may have, on a real API server. `make test-long HOLDFAST_K8S=1.32.2`: on
 another version, for instance one that streams no lists."""
 
 import concurrent.futures

@@ -235,14 +235,14 @@ def test_get_prints_phase_completions_attempt_waiting_failures_and_age(api, phas
     assert (columns["ATTEMPT"], columns["FAILURES"]) == ("1", "1")
 
 
-def test_get_wide_adds_node_disruptions_and_the_two_ends_of_the_duration(api):
+def test_get_wide_adds_node_deadline_disruptions_and_the_two_ends_of_the_duration(api):
     current = api.job_in("Running")
     run = {"index": 0, "attempt": 1, "nodeName": "node-1"}
     current = accepted(api.put_status(current, status("Running", runs=[run], disruptions=4)))
     assert columns_of(api, current["metadata"]["name"], "-o", "wide")["NODE"] == "node-1"
     current = accepted(api.put_status(current, status("Succeeded", disruptions=4)))
     columns = columns_of(api, current["metadata"]["name"], "-o", "wide")
-    assert list(columns)[8:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
+    assert list(columns)[8:] == ["NODE", "DEADLINE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
     assert columns["DISRUPTIONS"] == "4"
     assert columns["STARTED"] and columns["COMPLETED"]
 

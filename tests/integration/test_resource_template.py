@@ -121,7 +121,7 @@ def reads_the_template(rule):
 
 
 def test_no_rule_reads_the_template_at_a_write_of_the_status():
-    """That would cost the API server more than all other rules together, see docs/performance.md."""
+    """That would cost the API server more than all other rules together, see docs/internals/performance.md."""
     version = yaml.safe_load(CRD_PATH.read_text())["spec"]["versions"][0]
     root = version["schema"]["openAPIV3Schema"]
     spec = root["properties"]["spec"]["x-kubernetes-validations"]

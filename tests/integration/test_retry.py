@@ -85,7 +85,9 @@ def test_why_an_attempt_failed_is_known_after_its_pod_is_gone(jobs):
     assert first.endswith("\nline 399\n [31mno input [0m") and len(first) > 1900, first
     assert second == "container main ended with exit code 3"
     [event] = [one for one in jobs.events("evidence") if one["action"] == "Retry"]
-    assert event["note"].endswith("line 399  [31mno input [0m") and len(event["note"]) < 700
+    words, _, link = event["note"].partition(" More: ")
+    assert words.endswith("line 399  [31mno input [0m") and len(event["note"]) < 700
+    assert link.endswith("/reasons.html#attemptfailed")
 
 
 def end_with_message(jobs, pod, message):

@@ -1,5 +1,5 @@
 /* Warm workers: the attempts of one run on the slots of two workers, with no assumption about time
-   but one. docs/workers.md is the protocol.
+   but one. docs/internals/workers.md is the protocol.
 
    Operators are any number, act whenever they like, and remember nothing. Their views have any age,
    and their writes may be paused for ever. None is a process here, because such a write is the same

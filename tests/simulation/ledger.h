@@ -1,8 +1,9 @@
 // Checks the safety rules after every write that the API server accepts. It sees the stored data
 // and the sender of each request. The first broken rule ends the run.
 //
-// Names are those of docs/verification.md: S1 OneOutcome ... S26 WrittenBack. S9 is checked on
-// requests that the network delivered twice; S7, S11, S14 and S15 on requests that a replica sends.
+// Names are those of docs/internals/verification.md: S1 OneOutcome ... S26 WrittenBack. S9 is
+// checked on requests that the network delivered twice; S7, S11, S14 and S15 on requests that a
+// replica sends.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// Checks that the right things happen in time: L1-L7 of docs/verification.md and the bounds of the
-// orphan classes. Twice a second it looks at the stored data and notes how long each job has been
-// in trouble. A trouble that lasts longer than its bound is a violation.
+// Checks that the right things happen in time: L1-L7 of docs/internals/verification.md and the
+// bounds of the orphan classes. Twice a second it looks at the stored data and notes how long each
+// job has been in trouble. A trouble that lasts longer than its bound is a violation.
 //
 // It is active only while no faults are planned. A bound counts from the beginning of the trouble,
 // or from the end of the faults, because all windows start again then.

@@ -286,7 +286,7 @@ TEST_F(Tenancy, AVerdictComesWithinASecondAndAHalfOfTheEndOfItsLiveLooksTrouble)
 }
 
 // How N attempts of one namespace are lost together, and how many requests each verdict takes with
-// the writes that follow it, one after the other (docs/concepts.md, "Many losses at once").
+// the writes that follow it, one after the other (docs/bounds.md, "Many losses at once").
 struct Losses {
   const char* name;
   int requests;

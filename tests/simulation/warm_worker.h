@@ -1,6 +1,6 @@
-// One warm worker (docs/workers.md): the agent in a worker's pod, and the commands that it runs.
-// The code of the real agent decides (agent::Slots), and reads Leases and jobs. Simulated are the
-// processes, the clock and the network. The world's scheduler calls it.
+// One warm worker (docs/internals/workers.md): the agent in a worker's pod, and the commands that
+// it runs. The code of the real agent decides (agent::Slots), and reads Leases and jobs. Simulated
+// are the processes, the clock and the network. The world's scheduler calls it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 """A warm worker before a real API server: its pod, its two Leases, and the jobs that it is given as the
-operator gives them (docs/workers.md).
+operator gives them (docs/internals/workers.md).
 
     worker = Worker(cluster, namespace, folder, slots=2)
     with worker.agent(python("print('hello')")):

@@ -1,4 +1,4 @@
-"""The invariants S1-S6 and S8 of docs/verification.md, checked on the record of a whole run, and
+"""The invariants S1-S6 and S8 of docs/internals/verification.md, checked on the record of a whole run, and
 the accounts of every job recomputed from its pods alone.
 
     violations(record.versions("job"), record.versions("pod"))      -> ["S3 Fence: ...", ...]

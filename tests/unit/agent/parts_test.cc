@@ -216,11 +216,11 @@ TEST(CheckpointText, IsBoundedTextOfTheArgumentOrOfAFile) {
 
 class Heard : public SlotRunner::Listener {
  public:
-  void progressed(int /*slot*/, std::string /*message*/) override {}
-  void checkpointed(int /*slot*/, std::int64_t /*number*/, std::string /*text*/) override {}
-  void missed(int /*slot*/) override { ++starts_missed; }
-  void ended(int /*slot*/, int /*exit_code*/, std::string /*result*/) override { ++ends; }
-  void all_dead(int /*slot*/) override { ++deaths; }
+  void happened(int /*slot*/, SlotEvent event) override {
+    starts_missed += std::holds_alternative<Missed>(event) ? 1 : 0;
+    ends += std::holds_alternative<Ended>(event) ? 1 : 0;
+    deaths += std::holds_alternative<AllDead>(event) ? 1 : 0;
+  }
   void says(std::string /*line*/) override { ++lines; }
 
   int starts_missed = 0;

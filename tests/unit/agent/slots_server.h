@@ -1,6 +1,6 @@
 // The other side of one warm worker, for the property test of Slots. It has the two Leases, and
-// operators that remember nothing and keep the rules of docs/workers.md. A few jobs of one run
-// each.
+// operators that remember nothing and keep the rules of docs/internals/workers.md. A few jobs of
+// one run each.
 #pragma once
 
 #include <algorithm>

@@ -325,7 +325,8 @@ TEST_F(Rest, APackedPodKeepsAll) {
   check(other);
 }
 
-// The bound on which docs/scale.md counts. It is about the names and UIDs, two of each pair.
+// The bound on which docs/internals/scale.md counts. It is about the names and UIDs, two of each
+// pair.
 TEST_F(Rest, AFinishedJobAndItsPodTakeAKilobyteOfTheCaches) {
   constexpr int kPairs = 2000;
   const auto fill = [](cache::Store& store, auto decode, auto object) {

@@ -1,11 +1,12 @@
 #include "operator/events/events.h"
-#include "core/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "api/docs_link.h"
+#include "core/json.h"
 #include "operator/events/lru_map.h"
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
@@ -82,6 +83,10 @@ class EventsTest : public testing::Test {
     EXPECT_EQ(transport_.pending(), 1U);
     return transport_.pending() == 0 ? Json() : Json::parse(transport_.request().body);
   }
+  // Without the link at its end.
+  std::string sent_note() {
+    return std::string(api::without_reason_link(sent()["note"].get<std::string>()));
+  }
   void answer(int status, const std::string& body = "{}") {
     loop_.run_ready();
     ASSERT_GE(transport_.pending(), 1U);
@@ -149,7 +154,7 @@ TEST_F(EventsTest, AnEventSaysWhatHappenedToWhomAndWhoSaysSo) {
   EXPECT_EQ(event["type"], "Warning");
   EXPECT_EQ(event["reason"], "AttemptLost");
   EXPECT_EQ(event["action"], "StartNextAttempt");
-  EXPECT_EQ(event["note"], "the node is silent");
+  EXPECT_EQ(event["note"], "the node is silent More: " + api::reason_link("AttemptLost"));
   EXPECT_FALSE(event.contains("series")) << "one is no series";
 }
 
@@ -241,7 +246,7 @@ TEST_F(EventsTest, AFailedWriteIsCountedAndNothingElse) {
   EXPECT_EQ(transport_.pending(), 0U) << "not tried again";
   loop_.advance(seconds(1));
   record("another");
-  EXPECT_EQ(sent()["note"], "another") << "the next one is written";
+  EXPECT_EQ(sent_note(), "another") << "the next one is written";
 }
 
 TEST_F(EventsTest, ARepeatAfterAFailedWriteCarriesTheFullCount) {
@@ -262,13 +267,13 @@ TEST_F(EventsTest, OneObjectMayCause25AtOnceAndOneEachFiveMinutes) {
 
 TEST_F(EventsTest, OneObjectCausesOneEventASecond) {
   for (int i = 1; i <= 5; ++i) record("note " + std::to_string(i));
-  EXPECT_EQ(sent()["note"], "note 1");
+  EXPECT_EQ(sent_note(), "note 1");
   answer(201);
   loop_.advance(milliseconds(900));
   record("note 6");
   EXPECT_EQ(drain(), 0);
   loop_.advance(milliseconds(100));
-  EXPECT_EQ(sent()["note"], "the last of 5 such Events: note 6");
+  EXPECT_EQ(sent_note(), "the last of 5 such Events: note 6");
   answer(201);
   EXPECT_EQ(recorder_.dropped(), 0U);
   EXPECT_EQ(loop_.timers(), 0U);
@@ -472,19 +477,37 @@ TEST_F(EventsTest, OneWriteOfANamespaceIsInFlightAtATime) {
   EXPECT_EQ(transport_.pending(), 1U);
 }
 
+TEST_F(EventsTest, ANoteEndsWithTheLinkOfItsReasonIfThereIsRoom) {
+  recorder_.record({.namespace_ = "media", .name = "encode", .uid = "u"}, true, "AttemptLost",
+                   "Retry", "the node is silent");
+  const std::string link = " More: " + api::reason_link("AttemptLost");
+  EXPECT_EQ(sent()["note"], "the node is silent" + link);
+  answer(201);
+  loop_.advance(seconds(2));
+  const std::string longest(1023 - link.size(), 'x');
+  recorder_.record({.namespace_ = "media", .name = "encode", .uid = "u"}, true, "AttemptLost",
+                   "Retry", longest);
+  EXPECT_EQ(sent()["note"], longest + link);
+  answer(201);
+  loop_.advance(seconds(2));
+  recorder_.record({.namespace_ = "media", .name = "encode", .uid = "u"}, true, "AttemptLost",
+                   "Retry", longest + "x");
+  EXPECT_EQ(sent()["note"], longest + "x");
+}
+
 TEST_F(EventsTest, NotesAreCutToWhatTheApiTakesBetweenCharacters) {
   record(std::string(1023, 'x') + "\xC3\xA4" + "tail");
-  EXPECT_EQ(sent()["note"].get<std::string>(), std::string(1023, 'x'));
+  EXPECT_EQ(sent_note(), std::string(1023, 'x'));
 }
 
 TEST_F(EventsTest, WhatIsNotUtf8IsReplaced) {
   record("bad \xFF byte");
-  EXPECT_EQ(sent()["note"].get<std::string>(), "bad \xEF\xBF\xBD byte");
+  EXPECT_EQ(sent_note(), "bad \xEF\xBF\xBD byte");
 }
 
 TEST_F(EventsTest, ANoteIsOneLineWithoutControlCharacters) {
   record("a\nb\x1b[31m");
-  EXPECT_EQ(sent()["note"].get<std::string>(), "a b [31m");
+  EXPECT_EQ(sent_note(), "a b [31m");
 }
 
 TEST_F(EventsTest, LongWordsAreCutToWhatTheApiTakes) {

@@ -137,6 +137,22 @@ TEST_F(PluginExplainOperator, AServerThatDoesNotAnswerIsNoDeadOperator) {
   EXPECT_THAT(page(), Not(HasSubstr("Operator")));
 }
 
+// Only they say which runs are being stopped.
+TEST_F(PluginExplainOperator, ThePodsOfAJobThatEndsAreReadAndOfNoOther) {
+  page();
+  EXPECT_THAT(api_.calls, Not(Contains(HasSubstr("list pods"))));
+  const ExplainFacts& facts = situation("decided-open").facts;
+  Json job = facts.job;
+  job["metadata"]["namespace"] = "default";
+  job["metadata"]["name"] = "film-17";
+  api_.objects[test::MemoryApi::key(kJobs, "default", "film-17")] = job;
+  for (const Json& pod : facts.pods) {
+    const std::string name = string_at(at(pod, "metadata"), "name");
+    api_.objects[test::MemoryApi::key(kPods, "default", name)] = pod;
+  }
+  EXPECT_THAT(page(), HasSubstr("Stopping run 4: pod sweep-5-x on node-1; run 6: "));
+}
+
 TEST_F(PluginExplainOperator, AJobThatHasEndedNeedsNone) {
   Json job = situation("finished-well").facts.job;
   job["metadata"]["namespace"] = "default";

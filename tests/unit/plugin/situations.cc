@@ -331,6 +331,178 @@ ExplainFacts suspended() {
   return facts;
 }
 
+Json pod(const char* name, const char* node, const char* deleted) {
+  Json pod = parsed(R"({"status": {"phase": "Running"}})");
+  pod["metadata"]["name"] = name;
+  pod["spec"]["nodeName"] = node;
+  if (*deleted) pod["metadata"]["deletionTimestamp"] = deleted;
+  return pod;
+}
+
+// examples/sweep.yaml two seconds after its policy was met: run 7 has not been read yet, and the
+// pods of runs 4 and 6 use their grace.
+ExplainFacts decided_open() {
+  ExplainFacts facts;
+  facts.job = job("sweep", R"({"completionMode": "Indexed", "completions": 12, "parallelism": 4,
+                               "template": {"spec": {"terminationGracePeriodSeconds": 5}}})",
+                  R"({
+    "phase": "Running", "attempt": 8, "failures": 1, "active": 1, "succeeded": 3, "completions": "3/12",
+    "startTime": "2026-07-01T13:59:30Z", "completedIndexes": "0-1,3",
+    "runs": [
+      {"index": 2, "attempt": 3, "podName": "sweep-3-x", "nodeName": "node-1", "failures": 1,
+       "startTime": "2026-07-01T13:59:30Z", "nextAttemptTime": "2026-07-01T14:00:08Z"},
+      {"index": 4, "attempt": 5, "podName": "sweep-5-x", "nodeName": "node-1",
+       "startTime": "2026-07-01T13:59:40Z", "nextAttemptTime": "2026-07-01T13:59:58Z"},
+      {"index": 6, "attempt": 7, "podName": "sweep-7-x", "nodeName": "node-2",
+       "startTime": "2026-07-01T13:59:50Z", "nextAttemptTime": "2026-07-01T13:59:58Z"},
+      {"index": 7, "attempt": 8, "podName": "sweep-8-x", "nodeName": "node-2",
+       "startTime": "2026-07-01T13:59:55Z"}],
+    "conditions": [{"type": "SuccessCriteriaMet", "status": "True", "reason": "SuccessPolicy",
+                    "message": "Matched rules at index 0", "lastTransitionTime": "2026-07-01T13:59:58Z"}],
+    "waiting": {"reason": "RunsStopped", "message": "the job ends (SuccessPolicy): its pods are being stopped",
+                "nextAction": "the job is Succeeded when they have ended, or at waiting.deadline",
+                "since": "2026-07-01T13:59:58Z"}})");
+  facts.pods = {pod("sweep-5-x", "node-1", "2026-07-01T14:00:03Z"),
+                pod("sweep-7-x", "node-2", "2026-07-01T14:00:03Z"), pod("sweep-8-x", "node-2", "")};
+  return facts;
+}
+
+// The same when no run is open any more, for a person who may not list pods.
+ExplainFacts decided_back_off() {
+  ExplainFacts facts = decided_open();
+  facts.pods.clear();
+  facts.job["status"]["phase"] = "Backoff";
+  facts.job["status"]["runs"][3]["nextAttemptTime"] = "2026-07-01T13:59:59Z";
+  return facts;
+}
+
+ExplainFacts decided_pending() {
+  ExplainFacts facts;
+  facts.job = job("import", R"({"backoffLimit": 0})", R"({
+    "phase": "Pending", "attempt": 2, "failures": 1, "disruptions": 1, "startTime": "2026-07-01T13:50:00Z",
+    "runs": [{"index": 0, "attempt": 2, "podName": "import-2-x", "nodeName": "node-3", "failures": 1, "disruptions": 1,
+              "startTime": "2026-07-01T13:55:00Z", "nextAttemptTime": "2026-07-01T13:59:40Z"}],
+    "history": [{"attempt": 2, "outcome": "Failed", "reason": "Error", "exitCode": 1, "podName": "import-2-x",
+                 "nodeName": "node-3", "startTime": "2026-07-01T13:55:00Z", "endTime": "2026-07-01T13:59:40Z"}],
+    "conditions": [{"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded",
+                    "message": "1 attempt failed, backoffLimit forgives 0", "lastTransitionTime": "2026-07-01T13:59:40Z"}],
+    "waiting": {"reason": "RunsStopped", "message": "the job ends (BackoffLimitExceeded): its pods are being stopped",
+                "nextAction": "the job is Failed when they have ended, or at waiting.deadline",
+                "deadline": "2026-07-01T14:00:50Z", "since": "2026-07-01T13:59:40Z"}})");
+  facts.pods = {pod("import-1-x", "node-2", "2026-07-01T14:00:10Z")};
+  return facts;
+}
+
+// The outcome is there, and the words beside it are still those of a wait.
+ExplainFacts decided_unsaid() {
+  ExplainFacts facts = back_off();
+  facts.job["status"]["conditions"] = decided_pending().job["status"]["conditions"];
+  return facts;
+}
+
+ExplainFacts cancel_asked() {
+  ExplainFacts facts = back_off();
+  facts.job["spec"]["cancel"] = true;
+  facts.job["metadata"]["generation"] = 2;
+  return facts;
+}
+
+ExplainFacts cancelling() {
+  ExplainFacts facts = cancel_asked();
+  Json& status = facts.job["status"];
+  status["phase"] = "Cancelling";
+  status["runs"][0]["nextAttemptTime"] = "2026-07-01T13:59:58Z";
+  status["waiting"] = parsed(R"({"reason": "PodTerminating",
+    "message": "the job was cancelled; pod film-17-2-x2k9d is being stopped",
+    "nextAction": "the job is Cancelled when the pod has ended, or at waiting.deadline",
+    "deadline": "2026-07-01T14:00:58Z", "since": "2026-07-01T13:59:58Z"})");
+  facts.pods = {pod("film-17-2-x2k9d", "node-2", "2026-07-01T14:00:18Z")};
+  return facts;
+}
+
+ExplainFacts suspend_asked() {
+  ExplainFacts facts;
+  facts.job = job("train", R"({"suspend": true, "activeDeadlineSeconds": 3600})", R"({
+    "phase": "Running", "attempt": 1, "active": 1, "startTime": "2026-07-01T13:48:10Z",
+    "runs": [{"index": 0, "attempt": 1, "podName": "train-1-x2k9d", "nodeName": "node-1",
+              "startTime": "2026-07-01T13:48:10Z"}],
+    "waiting": {"reason": "PodRunning", "message": "pod train-1-x2k9d runs on node node-1",
+                "nextAction": "attempt 1 ends when its pod does", "since": "2026-07-01T13:48:12Z"}})");
+  facts.job["metadata"]["generation"] = 2;
+  return facts;
+}
+
+ExplainFacts suspended_in_grace() {
+  ExplainFacts facts = decided_open();
+  facts.job["spec"]["suspend"] = true;
+  Json& status = facts.job["status"];
+  status["phase"] = "Suspended";
+  status["conditions"] =
+      parsed(R"([{"type": "Suspended", "status": "True", "reason": "JobSuspended"}])");
+  for (Json& run : status["runs"]) run["nextAttemptTime"] = "2026-07-01T13:59:58Z";
+  status["waiting"] =
+      parsed(R"({"reason": "Suspended", "message": "spec.suspend is true; no pod runs",
+    "nextAction": "set spec.suspend to false to go on", "since": "2026-07-01T13:59:58Z"})");
+  facts.pods.pop_back();
+  return facts;
+}
+
+ExplainFacts resume_asked() {
+  ExplainFacts facts = suspended_in_grace();
+  facts.job["spec"]["suspend"] = false;
+  facts.job["metadata"]["generation"] = 2;
+  facts.pods.clear();
+  return facts;
+}
+
+ExplainFacts back_off_over() {
+  ExplainFacts facts = back_off();
+  facts.job["status"]["waiting"]["deadline"] = "2026-07-01T13:59:58Z";
+  facts.job["status"]["runs"][0]["nextAttemptTime"] = "2026-07-01T13:59:58Z";
+  return facts;
+}
+
+ExplainFacts back_offs_over() {
+  ExplainFacts facts = thousand_runs();
+  for (Json& run : facts.job["status"]["runs"]) {
+    if (run.contains("nextAttemptTime")) run["nextAttemptTime"] = "2026-07-01T13:59:58Z";
+  }
+  return facts;
+}
+
+ExplainFacts time_over() {
+  ExplainFacts facts = suspend_asked();
+  facts.job["spec"]["suspend"] = false;
+  facts.job["spec"]["activeDeadlineSeconds"] = 708;
+  facts.job["status"]["waiting"]["deadline"] = "2026-07-01T13:59:58Z";
+  return facts;
+}
+
+ExplainFacts time_ends_first() {
+  ExplainFacts facts = back_off();
+  facts.job["spec"]["activeDeadlineSeconds"] = 485;
+  facts.job["status"]["waiting"]["deadline"] = "2026-07-01T14:00:05Z";
+  return facts;
+}
+
+ExplainFacts stage_ends() {
+  ExplainFacts facts = stages();
+  Json& status = facts.job["status"];
+  Json& stage = status["stages"][1];
+  stage["phase"] = "Failed";
+  stage["message"] = "DeadlineExceeded: the stage was active longer than its activeDeadlineSeconds";
+  stage["completionTime"] = "2026-07-01T13:59:58Z";
+  status["runs"][0]["nextAttemptTime"] = "2026-07-01T13:59:58Z";
+  status["conditions"] =
+      parsed(R"([{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded",
+    "message": "stage verify: the stage was active longer than its activeDeadlineSeconds"}])");
+  status["waiting"] = parsed(R"({"reason": "RunsStopped",
+    "message": "the job has failed (DeadlineExceeded); stage verify: the stage ends (Failed): its pods are being stopped",
+    "nextAction": "the job goes on when they have ended, or at waiting.deadline", "since": "2026-07-01T13:59:58Z"})");
+  facts.pods = {pod("publish-5-x", "node-1", "2026-07-01T14:00:28Z")};
+  return facts;
+}
+
 // Leases of an operator whose last replica was seen some minutes ago.
 std::vector<Json> dead_operator() {
   return {
@@ -397,6 +569,20 @@ const std::vector<Situation>& situations() {
       {"finished-well", finished_well()},
       {"cancelled", cancelled()},
       {"suspended", suspended()},
+      {"decided-open", decided_open()},
+      {"decided-back-off", decided_back_off()},
+      {"decided-pending", decided_pending()},
+      {"decided-unsaid", decided_unsaid()},
+      {"cancel-asked", cancel_asked()},
+      {"cancelling", cancelling()},
+      {"suspend-asked", suspend_asked()},
+      {"suspended-in-grace", suspended_in_grace()},
+      {"resume-asked", resume_asked()},
+      {"back-off-over", back_off_over()},
+      {"back-offs-over", back_offs_over()},
+      {"time-over", time_over()},
+      {"time-ends-first", time_ends_first()},
+      {"stage-ends", stage_ends()},
       {"no-operator", no_operator()},
       {"slow-operator", slow_operator()},
       {"never-read", never_read()},

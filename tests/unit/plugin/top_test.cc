@@ -96,7 +96,7 @@ TEST(PluginTop, TheManualShowsThisTable) {
   std::string table;
   for (const std::string& line : plain({"cut-off-running", "thousand-runs", "node-lost",
                                         "finished-failed", "runs-on-worker"})) {
-    table += "    " + line + "\n";
+    table += line + "\n";
   }
   EXPECT_THAT(manual.str(), HasSubstr(table));
 }

@@ -1,4 +1,5 @@
-// The rules on attempts whose place is a slot of a warm worker (docs/workers.md), for any view.
+// The rules on attempts whose place is a slot of a warm worker (docs/internals/workers.md), for any
+// view.
 #include <algorithm>
 #include <map>
 

@@ -1,7 +1,7 @@
-// The warm workers of the random world (docs/workers.md). It has both Leases of each as the API
-// server has them, and the agents with their commands. An agent reads and writes late, is cut off
-// from the API server, freezes, dies, drains. It checks that no two commands of a run run at once
-// (S22).
+// The warm workers of the random world (docs/internals/workers.md). It has both Leases of each as
+// the API server has them, and the agents with their commands. An agent reads and writes late, is
+// cut off from the API server, freezes, dies, drains. It checks that no two commands of a run run
+// at once (S22).
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// A job of a pool: its attempts have their places on workers (docs/workers.md).
+// A job of a pool: its attempts have their places on workers (docs/internals/workers.md).
 #include <gtest/gtest.h>
 
 #include "reconciler/run/slot.h"
