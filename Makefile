@@ -18,6 +18,8 @@ PROFILE ?= swarm
 MODES ?=
 # What `make e2e` and `make test-long` give pytest besides.
 PYTEST_ARGS ?=
+# Of which version `make docs` makes the site: a tag, or next.
+VERSION := next
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 60
 export PYTHONDONTWRITEBYTECODE := 1
@@ -164,6 +166,10 @@ check-format: setup ## Say which C++ files are not formatted
 tidy: setup ## Run clang-tidy over everything
 	@cmake --preset dev -B build/tidy -DCMAKE_UNITY_BUILD=OFF -DHOLDFAST_TESTS=OFF >/dev/null
 	@set -o pipefail; git ls-files 'core/*.cc' 'api/*.cc' 'client/*.cc' 'reconciler/*.cc' 'lane/*.cc' 'operator/*.cc' 'agent/*.cc' 'plugin/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p build/tidy
+
+.PHONY: docs
+docs: ## Check the pages of docs/ and make the site of them (VERSION=v0.1.0, by default next)
+	@hack/docs --version $(VERSION)
 
 .PHONY: generate
 generate: tools ## Make anew what is generated: CRDs, docs/api.md, charts/install.yaml, hack/rbac.yaml, gitops

@@ -7,11 +7,11 @@ import pytest
 import yaml
 from chart import CHART, NAMESPACE, ROOT, pick
 from dashboards import dashboards, panels, shown_objects, unanswered
+from doc_pages import Page
 from holdfast import Jobs, Operator, install, job, runs
 from lives import BY_HAND, SHORT_BACKOFF, settle
 from localcluster import wait_for
 from prometheus import Prometheus, check_rules
-from test_explained import anchors
 from webhooks import serving, targets_flags
 
 TARGET = {"namespace": NAMESPACE, "service": "holdfast", "pod": "operator-0"}
@@ -141,7 +141,7 @@ def alerts(helm, **values):
 @pytest.mark.parametrize("docs", ["", "https://docs.example.com/holdfast"])
 def test_each_alert_links_to_a_section_that_exists(helm, docs):
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
-    sections = anchors(ROOT / "docs/runbooks.md")
+    sections = Page(ROOT / "docs/runbooks.md").anchors
     for rule in alerts(helm, docsUrl=docs):
         page, _, section = rule["annotations"]["runbook_url"].partition("#")
         assert page == (docs or f"https://holdfast.dev/docs/v{version}") + "/runbooks.html"

@@ -1,9 +1,8 @@
 """Each reason that a job or the operator gives has its own heading in docs/reasons.md, so that a link leads there. Each
-line of the logs is in docs/log-lines.md. Both are taken from the code. And the documents' links lead somewhere."""
+line of the logs is in docs/log-lines.md. Both are taken from the code."""
 
 import re
 
-import pytest
 from chart import ROOT
 
 EVENTS = [r'Event\{\w+, "(\w+)"', r'(?:\? |: )"(Worker\w+)"', r'return "(Attempt\w+)"', r'event\.reason = "(\w+)"']
@@ -127,21 +126,3 @@ def test_every_warning_of_the_operator_is_explained():
     assert len(lines) > 12
     known = {words for words in quoted("log-lines.md") if len(words) >= 12}
     assert sorted(line for line in lines if not any(words in line for words in known)) == []
-
-
-def anchors(page):
-    """As the usual renderers make them of headings."""
-    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
-
-
-@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"),
-                                  *ROOT.glob("examples/**/*.md")], ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_within_the_tree_leads_somewhere(page):
-    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
-        if "://" in link:
-            continue
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(target), link

@@ -52,13 +52,17 @@ class FakeKubelet:
         node = {"metadata": {"name": self.node}, "spec": {}}
         status, answer = self.cluster.api("POST", "/api/v1/nodes", node)
         assert status == 201, answer
+        self.answer_for(self.node)
+        return self
+
+    def answer_for(self, node):
+        """The API server asks it for the logs of this node's pods."""
         status, answer = self.cluster.api(
-            "PATCH", f"/api/v1/nodes/{self.node}/status",
+            "PATCH", f"/api/v1/nodes/{node}/status",
             {"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
                         "daemonEndpoints": {"kubeletEndpoint": {"Port": self.server.server_address[1]}}}},
             content_type="merge")
         assert status == 200, answer
-        return self
 
     def __exit__(self, *_):
         self.server.shutdown()
