@@ -4,6 +4,7 @@ line of the logs is in docs/log-lines.md. Both are taken from the code."""
 import re
 
 from chart import ROOT
+from doc_pages import Page
 
 EVENTS = [r'Event\{\w+, "(\w+)"', r'(?:\? |: )"(Worker\w+)"', r'return "(Attempt\w+)"', r'event\.reason = "(\w+)"']
 FAILED = [r"(?<!Event)\{false, to_string\(Reason::k(\w+)"]
@@ -63,7 +64,7 @@ def test_every_reason_has_its_own_heading():
 
 def test_the_anchor_of_a_reason_is_the_reason_in_lower_case():
     """As explain and Events link to it (api/docs_link.cc)."""
-    reached = anchors(ROOT / "docs/reasons.md")
+    reached = Page(ROOT / "docs/reasons.md").anchors
     assert {reason.lower() for reason in own_reasons()} <= reached
 
 
