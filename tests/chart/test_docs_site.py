@@ -76,7 +76,8 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
     text += "[a](#one-1) [b](other.md#other) [c\nd](gone.md) `[e](gone.md)` [f](#four) [g](https://x.example/y)\n"
     first = page(tmp_path, text)
     found = [problem.split(": ", 1) for problem in broken_links({item.path: item for item in (first, other)})]
-    assert found == [["page.md:12", "gone.md: there is no such file"], ["page.md:12", "#four: there is no such heading"]]
+    assert found == [["page.md:12", "gone.md: there is no such file"],
+                     ["page.md:12", "#four: there is no such heading"]]
 
 
 def test_a_word_that_would_be_taken_for_a_tag_is_found(tmp_path):

@@ -1,6 +1,6 @@
-"""What the pages show is true. Each manifest is created on a real API server as a dry run, values of the chart are
-rendered, and the commands of a page are run in their order, on simulated nodes with a release of the chart and an
-operator. A block whose language has `,example` is read alone, and `text` is what a program printed."""
+"""What the pages show is true. Each manifest is created on a real API server as a dry run, and so are a spec's fields
+(`yaml,spec`) in a job. Values of the chart (`yaml,values`) are rendered. The commands of a page are run in their order,
+on simulated nodes with a release of the chart and an operator. A block whose language has `,example` is read alone, and `text` is what a program printed."""
 
 import json
 import subprocess
@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from chart import CHART, NAMESPACE, RELEASE, Helm
-from doc_pages import ROOT, pages
+from doc_pages import pages
 from fake_kubelet import FakeKubelet
-from holdfast import Operator
+from holdfast import Operator, job
 from lane import LANE
 from localcluster.tools import ensure_helm
 from page_shell import PageShell
@@ -27,23 +27,22 @@ BEFORE = {
     ("docs/lane.md", None): "kubectl create job hello --image=busybox:1.36 -- true",
     ("docs/migrate.md", None): "kubectl apply -f examples/from-batch-job/job.yaml",
     ("docs/pools.md", None): "kubectl apply -f examples/workerpool.yaml",
-    ("docs/upgrade.md", None): INSTALL,
+    ("docs/uninstall.md", "Without Helm"): INSTALL,
 }
-# They take Holdfast away.
+# They roll Holdfast back, and take it away.
 LAST = ["docs/upgrade.md", "docs/uninstall.md"]
 
 PAGES = {page.name: page for page in pages().values()}
 
 
-def names_of(*languages, example=False):
-    """Pages that have such blocks."""
-    found = [name for name, page in PAGES.items() if any(
-        block.language in languages and ("example" in block.options) == example for block in page.blocks)]
-    return sorted(found, key=lambda name: (LAST.index(name) if name in LAST else -1, name))
+def blocks_of(name, language, options=()):
+    return [block for block in PAGES[name].blocks if block.language == language and block.options == list(options)]
 
 
-def blocks_of(name, *languages, options=()):
-    return [block for block in PAGES[name].blocks if block.language in languages and block.options == list(options)]
+def names_of(language):
+    """Pages that have such blocks without options."""
+    return sorted((name for name in PAGES if blocks_of(name, language)),
+                  key=lambda name: (LAST.index(name) if name in LAST else -1, name))
 
 
 def where(name, block):
@@ -80,12 +79,23 @@ def test_each_manifest_is_accepted(api, name):
     assert "Warning" not in result.stderr
 
 
-@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if any(
-    "values" in block.options for block in page.blocks)])
-def test_each_set_of_values_is_rendered(name, tmp_path):
+def test_fields_of_a_spec_are_accepted(api):
+    found = []
+    for name in PAGES:
+        for block in blocks_of(name, "yaml", options=["spec"]):
+            fields = yaml.safe_load(block.text)
+            # Many policies need an Indexed job.
+            spec = {"completionMode": "Indexed", "completions": 10, "backoffLimitPerIndex": 1}
+            made = job(f"block-{len(found)}", **spec, **fields.get("spec", fields))
+            found.append(json.dumps(made))
+    result = api.kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin="\n---\n".join(found))
+    assert found and result.returncode == 0, result.stderr
+
+
+def test_each_set_of_values_is_rendered(tmp_path):
     helm = Helm(ensure_helm(), tmp_path)
-    for block in PAGES[name].blocks:
-        if "values" in block.options:
+    for name in PAGES:
+        for block in blocks_of(name, "yaml", options=["values"]):
             done = helm("template", RELEASE, CHART, values=yaml.safe_load(block.text), check=False)
             assert done.returncode == 0, f"{where(name, block)}: {done.stderr}"
 

@@ -17,8 +17,8 @@ DOCS = ROOT / "docs"
 SUMMARY = DOCS / "SUMMARY.md"
 # `text` is what a program printed.
 LANGUAGES = {"sh", "yaml", "json", "python", "go", "text", "cpp", "sql"}
-# After a comma: a block that no test can run by itself, and YAML that is values of the chart.
-OPTIONS = {"example": LANGUAGES, "values": {"yaml"}}
+# After a comma: a block that no test can run by itself, fields of a DurableJob's spec, and values of the chart.
+OPTIONS = {"example": LANGUAGES, "spec": {"yaml"}, "values": {"yaml"}}
 FENCE = re.compile(r"( *)(```+)(.*)")
 LIST_ITEM = re.compile(r" *([-*+]|\d+[.)]) ")
 
@@ -99,7 +99,7 @@ class Page:
     @property
     def tags(self):
         """[(line, tag)] of HTML, which most often is a placeholder that nobody would see."""
-        for line, match in self._found(r"(?<!\\)<[a-z][^<>]*>"):
+        for line, match in self._found(r"(?<!\\)<[A-Za-z][^<>]*>"):
             yield line, match[0]
 
 

@@ -41,9 +41,9 @@ class PageShell:
         self._shell(f"kubectl config set-context --current --namespace={namespace}")
 
     def run(self, text):
-        """Runs a block; an error of any line but the middle of a pipe fails it. Returns what it printed."""
+        """Runs a block; an error of any command fails it. Returns what it printed."""
         with self._pods_end() if WAITS.search(text) else contextlib.nullcontext():
-            return self._shell(f"cd '{self._tree}'\n{text}")
+            return self._shell(f"set -o pipefail; cd '{self._tree}'\n{text}")
 
     @contextlib.contextmanager
     def _pods_end(self):
