@@ -3,10 +3,9 @@
 import copy
 import runpy
 
+import kubernetes
 import pytest
 from holdfast import ROOT, runs
-
-kubernetes = pytest.importorskip("kubernetes", reason="python3-kubernetes is missing: run hack/setup")
 
 
 @pytest.mark.parametrize("exit_code,phase", [(0, "Succeeded"), (1, "Failed")])
