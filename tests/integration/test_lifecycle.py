@@ -257,8 +257,9 @@ def test_kubectl_get_prints_where_the_job_stands(cluster, jobs):
     assert list(waits.values())[:7] == ["waits", "Backoff", "0/1", "", "1", "RetryBackoff", "1"]
 
     heads, rows = table(cluster.kubectl("get", "djob", "-n", jobs.namespace, "-o", "wide").stdout)
-    assert heads[8:] == ["NODE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
+    assert heads[8:] == ["NODE", "DEADLINE", "DISRUPTIONS", "STARTED", "COMPLETED", "PROGRESS"]
     assert (rows[1]["NODE"], rows[1]["DISRUPTIONS"]) == (node, "0")
+    assert rows[1]["DEADLINE"] == jobs.status("waits")["waiting"]["deadline"] and not rows[0]["DEADLINE"]
     assert rows[0]["STARTED"] and rows[0]["COMPLETED"] and not rows[1]["COMPLETED"]
 
     # `all` lists them too.
