@@ -26,7 +26,6 @@ INSTALL = f"helm upgrade --install {RELEASE} charts/holdfast -n {NAMESPACE} --se
 BEFORE = {
     ("docs/lane.md", None): "kubectl create job hello --image=busybox:1.36 -- true",
     ("docs/migrate.md", None): "kubectl apply -f examples/from-batch-job/job.yaml",
-    ("docs/pools.md", None): "kubectl apply -f examples/workerpool.yaml",
     ("docs/uninstall.md", "Without Helm"): INSTALL,
 }
 # They roll Holdfast back, and take it away.
