@@ -10,7 +10,7 @@ ifeq ($(origin K8S),command line)
 $(error K8S means nothing here: say HOLDFAST_K8S=$(K8S))
 endif
 # Processes that run test files: they mostly wait, each has a control plane for its files.
-JOBS ?= 4
+JOBS ?= 6
 # What `make simulate` runs: so many seeds from 1, or one, of this profile (tests/simulation/script.cc).
 SEEDS ?= 100
 PROFILE ?= swarm
