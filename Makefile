@@ -106,7 +106,7 @@ integration: tools build ## Run the tests on a real API server, the chart's too
 
 .PHONY: test-long
 test-long: tools build ## Run the tests that wait for minutes: long outages, fifty kills, replicas that come and go
-	@/usr/bin/python3 -m pytest tests/integration -m long -n $(JOBS) --dist loadfile -q --durations=15 $(PYTEST_ARGS)
+	@/usr/bin/python3 -m pytest tests/integration -m long -n 4 --dist loadfile -q --durations=15 $(PYTEST_ARGS)
 
 .PHONY: chart
 chart: tools build ## Run the tests of the Helm chart, charts/install.yaml and the alerts, on a real API server
