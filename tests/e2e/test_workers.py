@@ -133,8 +133,6 @@ def node_of_owner(cluster, namespace):
                          ids=["alone", "together with its operator"])
 def test_a_workers_node_that_loses_power(cluster, nodes, jobs, measured, together, bound):
     cluster.spread_operators()
-    owner = node_of_owner(cluster, jobs.namespace)
-    victim = next(node for node in nodes if (node == owner) == together)
     spread = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
                                              "whenUnsatisfiable": "DoNotSchedule",
                                              "labelSelector": {"matchLabels": {"holdfast.dev/worker-pool": POOL}}}]}
@@ -144,6 +142,9 @@ def test_a_workers_node_that_loses_power(cluster, nodes, jobs, measured, togethe
     for name in names:
         jobs.apply(pooled(name, "[ $HOLDFAST_ATTEMPT = 1 ] || exit 0; echo at work; sleep 1000"))
     places = {name: running_on(cluster, jobs, name)["spec"]["nodeName"] for name in names}
+    # Not before: replicas that have just come still balance their shards.
+    owner = node_of_owner(cluster, jobs.namespace)
+    victim = next(node for node in nodes if (node == owner) == together)
     lost = next(name for name in names if places[name] == victim)
     survives = next(name for name in names if places[name] != victim)
     jobs.patch(survives, cancel=True)
