@@ -72,7 +72,9 @@ WorkerDecision serving(const WorkerFacts& worker) {
     return ends(WorkerStep::kCutOff, "Silent",
                 "it has not renewed its Lease for " + in_seconds(worker.duration));
   }
-  if (worker.lags_for >= worker.duration) {
+  // At its last renewal. A worker that has died does not catch up either, and a revocation would
+  // begin its silence anew.
+  if (worker.lags_for - worker.silent_for >= worker.duration) {
     return ends(
         WorkerStep::kRevoke, "EchoLags",
         "it renews its Lease, but has not read its work for " + in_seconds(worker.duration));
@@ -81,7 +83,9 @@ WorkerDecision serving(const WorkerFacts& worker) {
   const bool is_quiet = worker.silent_for >= quiet_after(worker);
   decision.takes = !is_quiet && worker.has_work;
   Duration next = (is_quiet ? limit : quiet_after(worker)) - worker.silent_for;
-  if (worker.lags_for > Duration::zero()) next = std::min(next, worker.duration - worker.lags_for);
+  if (worker.lags_for > Duration::zero()) {
+    next = std::min(next, std::max<Duration>(worker.duration - worker.lags_for, kLookAgain));
+  }
   decision.wake_after = next > Duration::zero() ? next : Duration(kLookAgain);
   return decision;
 }

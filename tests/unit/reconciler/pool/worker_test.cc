@@ -95,6 +95,19 @@ TEST(DecideWorker, AWorkerWhoseEchoLagsIsRevokedAndCutOffOneDurationLater) {
   EXPECT_EQ(step(worker), WorkerStep::kCutOff);
 }
 
+// It died with its work unread. A revocation would begin its silence anew.
+TEST(DecideWorker, ASilentWorkerIsNotRevokedForItsEcho) {
+  WorkerFacts worker = serving();
+  worker.lags_for = seconds(35);
+  worker.silent_for = seconds(6);
+  EXPECT_EQ(step(worker), WorkerStep::kNone);
+  EXPECT_EQ(decide_worker(worker).wake_after, seconds(1));
+  worker.silent_for = seconds(5);
+  EXPECT_EQ(step(worker), WorkerStep::kRevoke) << "it has renewed when its echo lagged too long";
+  worker.silent_for = seconds(30);
+  EXPECT_EQ(step(worker), WorkerStep::kCutOff);
+}
+
 TEST(DecideWorker, AWorkerWhosePodEndedIsCutOffAtOnce) {
   for (const WorkerIs is : {WorkerIs::kLive, WorkerIs::kRevoked}) {
     WorkerFacts worker = serving();
