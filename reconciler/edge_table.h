@@ -35,7 +35,7 @@ inline constexpr Edge kEdges[] = {
     {Phase::kRunning, Phase::kCancelled, "the last Always stage of a cancelled job has ended",
      true},
     {Phase::kRunning, Phase::kFailed, "a budget is spent, or activeDeadlineSeconds"},
-    {Phase::kBackoff, Phase::kPending, "parallelism is 0"},
+    {Phase::kBackoff, Phase::kPending, "parallelism is 0, or no run that has begun is left"},
     {Phase::kBackoff, Phase::kRunning, "the next attempt starts"},
     {Phase::kBackoff, Phase::kSuspended, "suspend"},
     {Phase::kBackoff, Phase::kCancelling, "cancel, while an old pod runs"},
