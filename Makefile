@@ -168,8 +168,9 @@ tidy: setup ## Run clang-tidy over everything
 	@set -o pipefail; git ls-files 'core/*.cc' 'api/*.cc' 'client/*.cc' 'reconciler/*.cc' 'lane/*.cc' 'operator/*.cc' 'agent/*.cc' 'plugin/*.cc' | xargs -P2 -n4 clang-tidy --quiet -p build/tidy
 
 .PHONY: docs
+docs: export VERSION := $(VERSION)
 docs: ## Check the pages of docs/ and make the site of them (VERSION=v0.1.0, by default next)
-	@hack/docs --version $(VERSION)
+	@hack/docs --version "$$VERSION"
 
 .PHONY: generate
 generate: tools ## Make anew what is generated: CRDs, docs/api.md, charts/install.yaml, hack/rbac.yaml, gitops

@@ -13,10 +13,16 @@ reconciler::LiveTime WorkerTimes::time(const std::string& key, SteadyTime now) {
 }
 
 void WorkerTimes::seen(const std::string& key, const CachedWorkerLease& lease,
-                       const CachedWorkerLease* work, SteadyTime now) {
+                       const CachedWorkerLease* work, const CachedWorkerLease* before,
+                       SteadyTime now) {
   const reconciler::LiveTime live = time(key, now);
   const bool is_ours = lease.refused.empty();
   const auto is = is_ours ? lease.is() : reconciler::WorkerIs::kCutOff;
+  if (is == reconciler::WorkerIs::kRevoked) {
+    see_revoked(key, lease, before, live);
+  } else {
+    revoked_.gone(key);
+  }
   const bool is_renewed = is == reconciler::WorkerIs::kLive && lease.renewed;
   if (is_renewed) {
     renewed_.seen(key, lease.version, live.now);
@@ -26,11 +32,18 @@ void WorkerTimes::seen(const std::string& key, const CachedWorkerLease& lease,
     lags_.erase(key);
     lagging_.gone(key);
   }
-  if (is == reconciler::WorkerIs::kRevoked) {
-    revoked_.seen(key, lease.version, live.now);
-  } else {
-    revoked_.gone(key);
-  }
+}
+
+// A revocation is no renewal. The silence goes on if the Lease has the renewal that was seen last:
+// the agent's deadlines count from when it sent that one.
+void WorkerTimes::see_revoked(const std::string& key, const CachedWorkerLease& lease,
+                              const CachedWorkerLease* before, reconciler::LiveTime live) {
+  const bool is_same_renewal = before && renewed_.version(key) == before->version &&
+                               lease.renewed == before->renewed && lease.words == before->words;
+  const auto silent = is_same_renewal ? renewed_.silent_for(key, live.now, live.epoch)
+                                      : std::optional<Duration>();
+  revoked_.seen(key, lease.version, live.now);
+  if (silent) revoked_.carry(key, lease.version, *silent, live);
 }
 
 void WorkerTimes::see_echo(const std::string& key, const CachedWorkerLease& lease,

@@ -28,9 +28,10 @@ class WorkerTimes {
   }
   void proof(SteadyTime now) { clocks_.proof(now); }
 
-  // The worker's Leases were seen. `key`: "namespace/pod UID". `work` may be null.
+  // The worker's Leases were seen. `key`: "namespace/pod UID". `work` may be null. `before`: the
+  // version of the worker Lease that was seen before this one, or null.
   void seen(const std::string& key, const CachedWorkerLease& lease, const CachedWorkerLease* work,
-            SteadyTime now);
+            const CachedWorkerLease* before, SteadyTime now);
   void gone(const std::string& key);
 
   // The worker Lease has stood still. Zero: unknown, or nobody needs to renew it. `duration`: the
@@ -55,6 +56,8 @@ class WorkerTimes {
                     const WantedBy& wanted);
 
  private:
+  void see_revoked(const std::string& key, const CachedWorkerLease& lease,
+                   const CachedWorkerLease* before, reconciler::LiveTime live);
   void see_echo(const std::string& key, const CachedWorkerLease& lease,
                 const CachedWorkerLease* work, Duration live_now);
   reconciler::LiveTime time(const std::string& key, SteadyTime now);

@@ -67,7 +67,8 @@ void WorkerTracker::show_lease(WorkerLeasePtr lease, bool is_own) {
   if (!known.show(std::move(lease), is_own)) return;
   if (known->refused.empty()) worker->pool_uid = known->owner_uid;
   if (!is_work && known_before && is_bare_renewal(*known_before, *known.get())) {
-    deps_.times.seen(worker->key(), *known.get(), worker->work.get().get(), deps_.loop.now());
+    deps_.times.seen(worker->key(), *known.get(), worker->work.get().get(), known_before.get(),
+                     deps_.loop.now());
     if (!worker->duty.takes) refresh(*worker);
     return;
   }
@@ -105,7 +106,7 @@ void WorkerTracker::leases_changed(const WorkerPtr& worker, const WorkerLeasePtr
     const SteadyTime now = deps_.loop.now();
     deps_.known.has_lease(lease.uid, worker);
     deps_.times.found(worker->namespace_ + "/" + lease.uid);
-    deps_.times.seen(worker->key(), lease, worker->work.get().get(), now);
+    deps_.times.seen(worker->key(), lease, worker->work.get().get(), before.get(), now);
     std::optional<SteadyTime>& cut_off_seen = worker->moments.cut_off_seen;
     if (worker->state() == reconciler::WorkerState::kCutOff && !cut_off_seen) cut_off_seen = now;
     deps_.looks.look_at_places(*worker, lease.uid, place_news(view_before, worker->view));

@@ -309,6 +309,7 @@ static_assert(std::is_sorted(std::begin(kAdvice), std::end(kAdvice),
 struct ForeignEntry {
   std::string_view word;
   Advice advice;
+  std::string_view heading;  // in docs/reasons.md; empty: it is not on the page
 };
 constexpr Advice kImage = {
     "a node cannot get the container's image",
@@ -325,28 +326,36 @@ constexpr Advice kCannotRun = {
     "be in the image and executable.",
     {kDescribePod, "kubectl holdfast suspend {job} -n {ns}"}};
 constexpr ForeignEntry kForeign[] = {
-    {"ErrImagePull", kImage},
-    {"ImagePullBackOff", kImage},
-    {"InvalidImageName", kImage},
-    {"ErrImageNeverPull", kImage},
-    {"ImageInspectError", kImage},
-    {"RegistryUnavailable", kImage},
-    {"CreateContainerConfigError", kConfig},
-    {"CreateContainerError", kCannotRun},
-    {"RunContainerError", kCannotRun},
-    {"StartError", kCannotRun},
-    {"ContainerCannotRun", kCannotRun},
+    {"ErrImagePull", kImage, "ErrImagePull"},
+    {"ImagePullBackOff", kImage, "ImagePullBackOff"},
+    {"InvalidImageName", kImage, "InvalidImageName"},
+    {"ErrImageNeverPull", kImage, "ErrImagePull"},
+    {"ImageInspectError", kImage, "ErrImagePull"},
+    {"RegistryUnavailable", kImage, "ErrImagePull"},
+    {"CreateContainerConfigError", kConfig, "CreateContainerConfigError"},
+    {"CreateContainerError", kCannotRun, "CreateContainerError"},
+    {"RunContainerError", kCannotRun, "CreateContainerError"},
+    {"StartError", kCannotRun, "CreateContainerError"},
+    {"ContainerCannotRun", kCannotRun, "CreateContainerError"},
     {"Evicted",
      {"the node evicted the pod, because it ran short of something",
       "Look at the node's pressure. Requests that say what the pod needs make this rarer.",
-      {"kubectl describe node {node}"}}},
+      {"kubectl describe node {node}"}},
+     ""},
     {"ContainerStatusUnknown",
-     {"the node lost track of the container, for example because it restarted", ""}},
+     {"the node lost track of the container, for example because it restarted", ""},
+     ""},
 };
 
 // A kubelet's word that is not in the table.
 constexpr Advice kUnknown = {
     "a node reports this", "The pod's Events have the details.", {kDescribePod}};
+
+const ForeignEntry* foreign(std::string_view word) {
+  const auto* const found = std::find_if(std::begin(kForeign), std::end(kForeign),
+                                         [&](const auto& entry) { return entry.word == word; });
+  return found == std::end(kForeign) ? nullptr : found;
+}
 
 }  // namespace
 
@@ -354,10 +363,14 @@ const Advice& advice_on(Reason reason) { return kAdvice[static_cast<std::size_t>
 
 const Advice& advice_on(const AnyReason& reason) {
   if (const auto own = reconciler::parse_reason(reason.text())) return advice_on(*own);
-  const auto* const found =
-      std::find_if(std::begin(kForeign), std::end(kForeign),
-                   [&](const ForeignEntry& entry) { return entry.word == reason.text(); });
-  return found == std::end(kForeign) ? kUnknown : found->advice;
+  const ForeignEntry* const found = foreign(reason.text());
+  return found ? found->advice : kUnknown;
+}
+
+std::string_view heading_of(std::string_view reason) {
+  if (reconciler::parse_reason(std::string(reason))) return reason;
+  const ForeignEntry* const found = foreign(reason);
+  return found ? found->heading : std::string_view();
 }
 
 std::optional<std::string> fill_gaps(std::string_view text, const Gaps& gaps) {

@@ -29,6 +29,9 @@ const Advice& advice_on(reconciler::Reason reason);
 // any other word.
 const Advice& advice_on(const reconciler::AnyReason& reason);
 
+// The heading of docs/reasons.md that says more about such a reason. Empty: there is none.
+std::string_view heading_of(std::string_view reason);
+
 // Gaps: {job} {ns} {pod} {node} {attempt} {index} {queue} {pool} {worker} {uid}. None: the text has
 // a gap that has no value.
 using Gaps = std::map<std::string, std::string, std::less<>>;

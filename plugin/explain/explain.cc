@@ -64,15 +64,14 @@ void add_part(const Lines& part, Lines& lines) {
 }
 
 // Where the manual says more. Neither cut nor wrapped, so that it can be pasted: a page that is too
-// narrow has none. Nor has a reason that is not one word: it is not ours.
+// narrow has none. Nor has a reason that the manual does not know.
 Lines link_lines(const Explaining& explaining) {
   const bool has_ended = explaining.job.has_ended();
-  const std::string reason = has_ended ? ended_reason(explaining) : waiting_reason(explaining.job);
-  const bool is_word = std::all_of(reason.begin(), reason.end(), [](char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
-  });
-  const std::string line = "More:   " + api::reason_link(reason);
-  if (reason.empty() || !is_word || cells(line) > explaining.page.width) return {};
+  const std::string reason = has_ended ? ended_reason(explaining) : waiting_reason(explaining);
+  // The job's own conditions say how it has ended. A kubelet may say what it waits for.
+  const std::string_view heading = has_ended ? std::string_view(reason) : heading_of(reason);
+  const std::string line = "More:   " + api::reason_link(heading);
+  if (heading.empty() || cells(line) > explaining.page.width) return {};
   return {line};
 }
 

@@ -21,8 +21,12 @@ bool is_over(const Json& object, const JobText& job) {
 
 bool is_out_of_time(const Json& object, const JobText& job, Time now) {
   if (job.phase != "Running" && job.phase != "Backoff") return false;
-  // While gates hold the pod back, the clock may stand still.
-  if (job.waiting && job.waiting->reason == "PodGated") return false;
+  // The clock may stand still while gates hold the pod back, and does while the job waits for a
+  // permit of its queue.
+  const auto& still = {"PodGated", "Queued", "QueueMissing"};
+  if (job.waiting && std::find(still.begin(), still.end(), job.waiting->reason) != still.end()) {
+    return false;
+  }
   const auto deadline = first_deadline(object, job);
   if (!deadline) return false;
   if (*deadline <= now) return true;

@@ -71,7 +71,8 @@ void add_budgets(const Explaining& explaining, Lines& lines);
 std::string outlook_words(const Explaining& explaining);
 // What a job waits for, with what the status does not say yet.
 struct Wait {
-  std::string what;
+  std::string reason;
+  std::string means;
   std::string why;
   std::optional<Time> since;
   std::string next;
@@ -98,7 +99,7 @@ std::string stopped_by(const Explaining& explaining, const WaitingText& waiting)
 Lines waiting_lines(const Explaining& explaining);
 Lines ended_lines(const Explaining& explaining);
 // Why the job waits, or why it has ended: one word, as its objects have it.
-std::string waiting_reason(const JobText& job);
+std::string waiting_reason(const Explaining& explaining);
 std::string ended_reason(const Explaining& explaining);
 
 // Whether the operator acts. No text: it does, as far as anybody can see.

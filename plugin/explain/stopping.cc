@@ -60,7 +60,8 @@ void say_stopped(const Explaining& explaining, const WaitingText& waiting, Wait&
   wait.by = stopped_by(explaining, waiting);
   if (is_notified_of_ends(AnyReason(waiting.reason))) return;
   const Json& job = explaining.facts.job;
-  wait.what = std::string("RunsStopped: ") + advice_on(Reason::kRunsStopped).means;
+  wait.reason = to_string(Reason::kRunsStopped);
+  wait.means = advice_on(Reason::kRunsStopped).means;
   wait.why.clear();
   wait.since = moment_at(outcome_of(job), "lastTransitionTime");
   wait.next = !explaining.job.stages.empty() ? "the job goes on when they have ended"
@@ -74,9 +75,9 @@ void say_out_of_time(const Explaining& explaining, Wait& wait) {
   const std::string who = whose_time(explaining, deadline);
   const bool is_open = explaining.job.open_runs() > 0;
   const bool is_past = deadline <= explaining.now;
-  wait.what = "DeadlineExceeded: " +
-              (is_past ? who + " was active longer than activeDeadlineSeconds"
-                       : who + "'s time is over before its next attempt could start");
+  wait.reason = to_string(Reason::kDeadlineExceeded);
+  wait.means = is_past ? who + " was active longer than activeDeadlineSeconds"
+                       : who + "'s time is over before its next attempt could start";
   if (!is_open) wait.why.clear();
   wait.since.reset();
   wait.next = is_open
@@ -88,7 +89,8 @@ void say_out_of_time(const Explaining& explaining, Wait& wait) {
 }
 
 void say_asked(const Reason reason, const char* next, Wait& wait) {
-  wait.what = std::string(to_string(reason)) + ": " + advice_on(reason).means;
+  wait.reason = to_string(reason);
+  wait.means = advice_on(reason).means;
   wait.why = kNotSeen;
   wait.since.reset();
   wait.next = next;
@@ -99,6 +101,14 @@ void say_asked(const Reason reason, const char* next, Wait& wait) {
 bool is_alive(const Json& pod) {
   const std::string phase = string_at(at(pod, "status"), "phase");
   return pod.is_object() && phase != "Succeeded" && phase != "Failed";
+}
+
+// Nobody waits for the pod of a lost attempt.
+bool is_given_up(const Json& pod, const JobText& job) {
+  const std::string name = clean_at(at(pod, "metadata"), "name");
+  return std::any_of(job.history.begin(), job.history.end(), [&](const auto& end) {
+    return end.pod == name && end.outcome == "Lost";
+  });
 }
 
 std::string place_text(const StoppingRun& run) {
@@ -140,7 +150,8 @@ std::string outlook_words(const Explaining& explaining) {
 Wait wait_of(const Explaining& explaining, const WaitingText& waiting) {
   const AnyReason reason(waiting.reason);
   const Outlook outlook = explaining.outlook;
-  Wait wait{.what = waiting.reason + ": " + advice_on(reason).means,
+  Wait wait{.reason = waiting.reason,
+            .means = advice_on(reason).means,
             .why = waiting.message == advice_on(reason).means ? "" : waiting.message,
             .since = waiting.since,
             .next = readable(waiting.next_action, waiting.deadline || outlook == Outlook::kStopped),
@@ -189,7 +200,7 @@ std::vector<StoppingRun> stopping_runs(const Explaining& explaining) {
     stopping.push_back({run.index, run.pod, run.node, run.worker, {}});
   }
   for (const Json& pod : explaining.facts.pods) {
-    if (!is_alive(pod)) continue;
+    if (!is_alive(pod) || is_given_up(pod, explaining.job)) continue;
     const std::string name = clean_at(at(pod, "metadata"), "name");
     const auto same = [&](const auto& one) { return one.pod == name; };
     auto known = std::find_if(stopping.begin(), stopping.end(), same);

@@ -110,8 +110,9 @@ const Advice& advice_of(const Explaining& explaining) {
 
 }  // namespace
 
-std::string waiting_reason(const JobText& job) {
-  return job.waiting ? job.waiting->reason : to_string(Reason::kOperatorAwaited);
+std::string waiting_reason(const Explaining& explaining) {
+  const auto& waiting = explaining.job.waiting;
+  return waiting ? wait_of(explaining, *waiting).reason : to_string(Reason::kOperatorAwaited);
 }
 
 Lines waiting_lines(const Explaining& explaining) {
@@ -123,7 +124,7 @@ Lines waiting_lines(const Explaining& explaining) {
   if (job.waiting) {
     const Wait wait = wait_of(explaining, *job.waiting);
     advice = wait.advice ? wait.advice : advice;
-    add_fact(explaining, "What", wait.what, lines);
+    add_fact(explaining, "What", wait.reason + ": " + wait.means, lines);
     add_fact(explaining, "Why", wait.why, lines);
     if (wait.since) {
       add_fact(explaining, "Since", moment_text(*wait.since, explaining.now), lines);

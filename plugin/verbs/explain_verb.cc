@@ -146,7 +146,7 @@ class Facts {
     }
     if (!job.has_ended() && stops_pods(outlook_of(facts_.job, job, api_.now()))) {
       // Those that have ended may be thousands.
-      const Selector living = {.labels = std::string(reconciler::kJobNameLabel) + "=" + name_,
+      const Selector living = {.labels = std::string(reconciler::kJobUidLabel) + "=" + job.uid,
                                .fields = "status.phase!=Succeeded,status.phase!=Failed"};
       for (Json& pod : list_or_none(api_, kPods, namespace_, living)) {
         facts_.pods.push_back(std::move(pod));

@@ -56,7 +56,7 @@ WorkerDecision revoked(const WorkerFacts& worker) {
   const Duration left = worker.duration - worker.silent_for;
   if (left <= Duration::zero()) {
     return ends(WorkerStep::kCutOff, "Revoked",
-                "it was revoked " + in_seconds(worker.duration) + " ago");
+                "it was revoked, and has not renewed its Lease for " + in_seconds(worker.duration));
   }
   WorkerDecision decision;
   decision.wake_after = left;
@@ -72,8 +72,7 @@ WorkerDecision serving(const WorkerFacts& worker) {
     return ends(WorkerStep::kCutOff, "Silent",
                 "it has not renewed its Lease for " + in_seconds(worker.duration));
   }
-  // At its last renewal. A worker that has died does not catch up either, and a revocation would
-  // begin its silence anew.
+  // At its last renewal: a worker that has died does not catch up either.
   if (worker.lags_for - worker.silent_for >= worker.duration) {
     return ends(
         WorkerStep::kRevoke, "EchoLags",

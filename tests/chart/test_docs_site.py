@@ -4,10 +4,12 @@
 import importlib.machinery
 import importlib.util
 import re
+import shutil
 import subprocess
 import tomllib
 
 import pytest
+import yaml
 from chart import ROOT
 from doc_pages import DOCS, SUMMARY, Page, broken_links, broken_links_of_site, lost_words, orphans, pages, wrong_blocks
 
@@ -148,4 +150,30 @@ def test_a_release_is_published_where_its_operator_links_to():
     """The name of the tag is the folder's, and the address that the chart has ends with v and its version."""
     text = (ROOT / ".github/workflows/docs.yaml").read_text()
     assert "github.ref_type == 'tag' && github.ref_name || 'next'" in text
-    assert 'hack/publish-docs "build/docs/$VERSION" build/pages/docs' in text
+    assert 'hack/publish-site "build/docs/$VERSION"' in text
+
+
+def test_sites_are_published_on_a_branch(tmp_path):
+    """On one that is not there yet, and beside another version. What builds the site has no right to write."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
+
+    def run(*command, cwd=tmp_path):
+        return subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True).stdout
+
+    run("git", "init", "-q", "--bare", "remote")
+    for name in ("one", "two"):
+        run("git", "init", "-q", name)
+        (tmp_path / name / "hack").mkdir()
+        for script_name in ("publish-site", "publish-docs"):
+            shutil.copy(ROOT / "hack" / script_name, tmp_path / name / "hack")
+        site = tmp_path / name / "build" / {"one": "v0.9.0", "two": "next"}[name]
+        site.mkdir(parents=True)
+        (site / "index.html").write_text(name)
+        run(*git, "add", "hack", cwd=tmp_path / name)
+        run(*git, "commit", "-qm", "x", cwd=tmp_path / name)
+        run("git", "remote", "add", "origin", str(tmp_path / "remote"), cwd=tmp_path / name)
+        run("hack/publish-site", f"build/{site.name}", cwd=tmp_path / name)
+    files = run("git", "ls-tree", "-r", "--name-only", "gh-pages", cwd=tmp_path / "remote").split()
+    assert files == [".nojekyll", "docs/index.html", "docs/next/index.html", "docs/v0.9.0/index.html"]
+    [site_job, publish_job] = yaml.safe_load((ROOT / ".github/workflows/docs.yaml").read_text())["jobs"].values()
+    assert "permissions" not in site_job and publish_job["needs"] == "site"

@@ -149,8 +149,13 @@ void Liveness::look_at_place(const RunOfJob& one) {
   std::optional<Time>& held = held_back_[run.worker_uid];
   if (silent_workers() > 1) held = worker.renewed;
   const Duration window = own(worker.duration) * (held && held == worker.renewed ? 2 : 1);
-  if (worker.holder == "revoked") return holds(one, "its worker is revoked", 2 * window);
   const Duration renewed = std::max(instant(worker.renewed), Duration(1));
+  if (worker.holder == "revoked") {
+    // Its silence counts from its last renewal. One that never renewed counts from its revocation.
+    return worker.renewed ? holds(one, "its worker is revoked", window,
+                                  std::max(renewed, taken_over()))
+                          : holds(one, "its worker is revoked", 2 * window);
+  }
   holds(one, "its worker is silent", window, std::max(renewed, taken_over()));
   const AttemptId id{one.job.job.uid, run.index, run.attempt};
   const auto answer = std::find_if(worker.report.answers.begin(), worker.report.answers.end(),

@@ -65,6 +65,16 @@ ExplainFacts waits_in_queue() {
   return facts;
 }
 
+// Its clock stands, though the time since its start is longer than its limit.
+ExplainFacts waits_in_queue_again() {
+  ExplainFacts facts = waits_in_queue();
+  facts.job["spec"]["activeDeadlineSeconds"] = 600;
+  facts.job["status"]["phase"] = "Backoff";
+  facts.job["status"]["startTime"] = "2026-07-01T13:31:00Z";
+  facts.job["status"]["waiting"]["since"] = "2026-07-01T13:40:00Z";
+  return facts;
+}
+
 ExplainFacts unschedulable() {
   ExplainFacts facts;
   facts.job = job("train", "{}", R"({
@@ -413,10 +423,14 @@ ExplainFacts cancelling() {
   status["phase"] = "Cancelling";
   status["runs"][0]["nextAttemptTime"] = "2026-07-01T13:59:58Z";
   status["waiting"] = parsed(R"({"reason": "PodTerminating",
-    "message": "the job was cancelled; pod film-17-2-x2k9d is being stopped",
+    "message": "the job was cancelled; pod film-17-3-x2k9d is being stopped",
     "nextAction": "the job is Cancelled when the pod has ended, or at waiting.deadline",
     "deadline": "2026-07-01T14:00:58Z", "since": "2026-07-01T13:59:58Z"})");
-  facts.pods = {pod("film-17-2-x2k9d", "node-2", "2026-07-01T14:00:18Z")};
+  status["history"].back().update(
+      {{"outcome", "DeadlineExceeded"}, {"reason", "AttemptDeadlineExceeded"}});
+  // Nobody waits for that of the lost attempt.
+  facts.pods = {pod("film-17-3-x2k9d", "node-3", "2026-07-01T14:00:18Z"),
+                pod("film-17-2-x2k9d", "node-2", "2026-07-01T14:00:30Z")};
   return facts;
 }
 
@@ -553,6 +567,7 @@ Time noon() { return *parse_time("2026-07-01T14:00:00Z"); }
 const std::vector<Situation>& situations() {
   static const std::vector<Situation> all = {
       {"waits-in-queue", waits_in_queue()},
+      {"waits-in-queue-again", waits_in_queue_again()},
       {"unschedulable", unschedulable()},
       {"image-pull", image_pull()},
       {"back-off", back_off()},

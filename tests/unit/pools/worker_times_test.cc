@@ -34,15 +34,19 @@ class WorkerTimesTest : public ::testing::Test {
     CachedWorkerLease lease;
     lease.version = version;
     lease.holder = holder;
-    lease.renewed = Time(seconds(1));
+    // A revocation keeps the renewal.
+    if (holder == "pod/w") renewed_ = Time(seconds(version));
+    lease.renewed = renewed_;
     lease.report.work_uid = work_.uid = "work";
     lease.report.seq = echoed_;
-    times_.seen("media/w", lease, &work_, now_);
+    times_.seen("media/w", lease, &work_, before_ ? &*before_ : nullptr, now_);
+    before_ = lease;
   }
   // What this process has recorded is all that the next one has.
   void next_life() {
     const std::string text = record();
     times_ = WorkerTimes();
+    before_.reset();
     pass(seconds(0));
     windows_.carry(text);
   }
@@ -59,6 +63,8 @@ class WorkerTimesTest : public ::testing::Test {
   observe::WindowKeeper windows_{loop_, Log()};
   WorkerTimes times_;
   CachedWorkerLease work_;
+  std::optional<CachedWorkerLease> before_;
+  std::optional<Time> renewed_;
   std::int64_t echoed_ = 0;
   SteadyTime now_{seconds(1000)};
   bool live_ = true;
@@ -86,15 +92,36 @@ TEST_F(WorkerTimesTest, TimeInWhichNobodyCouldRenewDoesNotCount) {
   EXPECT_LE(silent(), seconds(3)) << "after a gap the window starts again";
 }
 
-TEST_F(WorkerTimesTest, ARevokedWorkerIsSilentSinceItsRevocationAndACutOffOneNever) {
+// It may have died before: a revocation is no renewal.
+TEST_F(WorkerTimesTest, ARevokedWorkerIsSilentSinceItsLastRenewalAndACutOffOneNever) {
   see(1);
   pass(seconds(7));
-  see(2, kRevokedHolder);
+  see(2);
+  pass(seconds(5));
+  see(3, kRevokedHolder);
+  EXPECT_EQ(silent(), seconds(5));
+  pass(seconds(4));
+  EXPECT_EQ(silent(), seconds(9));
+  see(4, "");
+  pass(seconds(4));
+  EXPECT_EQ(silent(), seconds(0));
+}
+
+TEST_F(WorkerTimesTest, ARevocationAfterARenewalThatNobodySawBeginsTheSilence) {
+  see(1);
+  pass(seconds(7));
+  renewed_ = Time(seconds(100));
+  see(3, kRevokedHolder);
   EXPECT_EQ(silent(), seconds(0));
   pass(seconds(4));
   EXPECT_EQ(silent(), seconds(4));
-  see(3, "");
-  pass(seconds(4));
+}
+
+TEST_F(WorkerTimesTest, ARevocationThatAnotherProcessWroteBeginsTheSilence) {
+  see(1);
+  pass(seconds(7));
+  next_life();
+  see(2, kRevokedHolder);
   EXPECT_EQ(silent(), seconds(0));
 }
 

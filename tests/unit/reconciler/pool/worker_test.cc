@@ -95,7 +95,7 @@ TEST(DecideWorker, AWorkerWhoseEchoLagsIsRevokedAndCutOffOneDurationLater) {
   EXPECT_EQ(step(worker), WorkerStep::kCutOff);
 }
 
-// It died with its work unread. A revocation would begin its silence anew.
+// It died with its work unread.
 TEST(DecideWorker, ASilentWorkerIsNotRevokedForItsEcho) {
   WorkerFacts worker = serving();
   worker.lags_for = seconds(35);
