@@ -8,6 +8,7 @@ installed in it by Helm, and, where its nodes are kind's, the nodes themselves.
 
 import base64
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -26,12 +27,19 @@ SYSTEM = "holdfast-system"
 RELEASE = "holdfast"
 OPERATORS = (f"/api/v1/namespaces/{SYSTEM}/pods?labelSelector="
              "app.kubernetes.io%2Fname%3Dholdfast%2Capp.kubernetes.io%2Fcomponent%3Doperator")
+# Seconds from an operator's start until its caches have all nodes.
+SYNCED = 3
 NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
 def node_lease(cluster, node):
     """The Lease by which the node shows life."""
     return cluster.api("GET", f"{NODE_LEASES}/{node}")[1]
+
+
+def moment(text):
+    """A time of the API, in seconds since the epoch."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 class RealCluster:
@@ -127,12 +135,20 @@ class RealCluster:
                     for c in pod["status"].get("conditions", []))]
 
     def await_operators(self, count=2, limit=180):
-        """Until so many replicas are ready and hold all the shards between them."""
+        """Until so many replicas are ready, hold all the shards between them, and have seen each node renew its Lease:
+        one that has just started counts a silence from its start."""
         def at_work():
             pods = self.operators()
             return len(pods) >= count and sum(self.metric_of(pod, "holdfast_shards_held") for pod in pods) == 32
 
         wait_for(f"{count} operators to hold all shards", at_work, limit, poll=0.5)
+        began = max(moment(status["state"]["running"]["startedAt"]) for pod in self.operators()
+                    for status in pod["status"]["containerStatuses"])
+
+        def seen():
+            return all(moment(node_lease(self, node)["spec"]["renewTime"]) > began + SYNCED for node in self.workers())
+
+        wait_for("each node to renew its Lease", seen, limit, poll=0.5)
 
     def spread_operators(self):
         """One on each of the two workers: after a node was away both may be on the other one."""
@@ -199,6 +215,7 @@ class RealCluster:
         finally:
             self.docker(back, node)
             self.await_node(node)
+            self.await_operators()
 
     def await_node(self, node, limit=180):
         """Until it is ready and takes pods."""
