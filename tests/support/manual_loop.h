@@ -20,6 +20,8 @@ class ManualLoop : public Loop {
   void run_ready();
   // Advances through all timers up to now + by, and runs everything that becomes ready.
   void advance(Duration by);
+  // The process is paused: time passes, and nothing has run yet when it goes on.
+  void pause(Duration by) { now_ += by; }
   // Advances from timer to timer until `done`, at most `limit`. False: the limit came first.
   bool run_until(const std::function<bool()>& done, Duration limit);
   std::size_t timers() const { return timers_.size(); }

@@ -206,6 +206,17 @@ TEST_F(MembershipTest, AShardIsNotTakenOverFromAMemberThatTheWatchShowsAliveMean
   EXPECT_EQ(shard_holder(), membership_->report().self);
 }
 
+// What a paused process does first may come before the timer of its deadline.
+TEST_F(MembershipTest, NothingIsHeldPastTheRenewDeadlineThoughNoTimerHasRun) {
+  const auto claim = membership_->claim("job");
+  ASSERT_TRUE(claim);
+  ASSERT_TRUE(membership_->holds(*claim));
+  loop_.pause(std::chrono::seconds(11));
+  EXPECT_FALSE(membership_->holds(*claim));
+  EXPECT_FALSE(membership_->claim("job"));
+  EXPECT_FALSE(membership_->holds("job"));
+}
+
 TEST_F(MembershipTest, AShardIsHandedOverOnceNoWorkIsInHand) {
   ASSERT_EQ(reported_, Reports{"gained"});
   in_hand_ = membership_->keep(0);
