@@ -352,9 +352,8 @@ constexpr Advice kUnknown = {
     "a node reports this", "The pod's Events have the details.", {kDescribePod}};
 
 const ForeignEntry* foreign(std::string_view word) {
-  const auto* const found = std::find_if(std::begin(kForeign), std::end(kForeign),
-                                         [&](const auto& entry) { return entry.word == word; });
-  return found == std::end(kForeign) ? nullptr : found;
+  const auto found = std::ranges::find(kForeign, word, &ForeignEntry::word);
+  return found == std::end(kForeign) ? nullptr : &*found;
 }
 
 }  // namespace
@@ -363,7 +362,7 @@ const Advice& advice_on(Reason reason) { return kAdvice[static_cast<std::size_t>
 
 const Advice& advice_on(const AnyReason& reason) {
   if (const auto own = reconciler::parse_reason(reason.text())) return advice_on(*own);
-  const ForeignEntry* const found = foreign(reason.text());
+  const auto* const found = foreign(reason.text());
   return found ? found->advice : kUnknown;
 }
 
