@@ -40,8 +40,8 @@ void WorkerTimes::see_revoked(const std::string& key, const CachedWorkerLease& l
                               const CachedWorkerLease* before, reconciler::LiveTime live) {
   const bool is_same_renewal = before && renewed_.version(key) == before->version &&
                                lease.renewed == before->renewed && lease.words == before->words;
-  const auto silent = is_same_renewal ? renewed_.silent_for(key, live.now, live.epoch)
-                                      : std::optional<Duration>();
+  const auto silent =
+      is_same_renewal ? renewed_.silent_for(key, live.now, live.epoch) : std::optional<Duration>();
   revoked_.seen(key, lease.version, live.now);
   if (silent) revoked_.carry(key, lease.version, *silent, live);
 }

@@ -106,9 +106,8 @@ bool is_alive(const Json& pod) {
 // Nobody waits for the pod of a lost attempt.
 bool is_given_up(const Json& pod, const JobText& job) {
   const std::string name = clean_at(at(pod, "metadata"), "name");
-  return std::any_of(job.history.begin(), job.history.end(), [&](const auto& end) {
-    return end.pod == name && end.outcome == "Lost";
-  });
+  return std::any_of(job.history.begin(), job.history.end(),
+                     [&](const auto& end) { return end.pod == name && end.outcome == "Lost"; });
 }
 
 std::string place_text(const StoppingRun& run) {

@@ -152,9 +152,9 @@ void Liveness::look_at_place(const RunOfJob& one) {
   const Duration renewed = std::max(instant(worker.renewed), Duration(1));
   if (worker.holder == "revoked") {
     // Its silence counts from its last renewal. One that never renewed counts from its revocation.
-    return worker.renewed ? holds(one, "its worker is revoked", window,
-                                  std::max(renewed, taken_over()))
-                          : holds(one, "its worker is revoked", 2 * window);
+    return worker.renewed
+               ? holds(one, "its worker is revoked", window, std::max(renewed, taken_over()))
+               : holds(one, "its worker is revoked", 2 * window);
   }
   holds(one, "its worker is silent", window, std::max(renewed, taken_over()));
   const AttemptId id{one.job.job.uid, run.index, run.attempt};
