@@ -29,9 +29,9 @@ def commands(job):
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_every_make_in_it_names_a_target(path):
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for job in yaml.safe_load(path.read_text())["jobs"].values():
-        called = [word for command in commands(job) for word in re.findall(r"make ([a-z0-9-]+)", command)]
-        assert called and set(called) <= targets, set(called) - targets
+    called = {word for job in yaml.safe_load(path.read_text())["jobs"].values() for command in commands(job)
+              for word in re.findall(r"make ([a-z0-9-]+)", command)}
+    assert called and called <= targets, called - targets
 
 
 def test_every_kubernetes_that_is_pinned_is_tested(jobs):
