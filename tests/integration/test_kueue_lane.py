@@ -1,6 +1,7 @@
 """batch/v1 Jobs that Holdfast runs, in LocalQueues of the real Kueue: rows of the second table in docs/kueue.md."""
 
 import re
+import shlex
 
 import pytest
 import yaml
@@ -113,11 +114,11 @@ def test_a_dead_node_does_not_keep_the_quota(batch, queue, cluster):
 
 @row("The same, with Kueue's setting for it (below)")
 def test_kueue_that_knows_durablejobs_counts_a_job_once(batch, queue, kueue, cluster):
-    [config, rights] = [yaml.safe_load(block) for block in blocks("kueue.md", "yaml")
-                        if "externalFrameworks" in block or "ClusterRole" in block]
-    cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump(rights))
-    cluster.kubectl("create", "clusterrolebinding", "kueue-durablejobs", "--clusterrole=kueue-durablejobs",
-                    "--serviceaccount=kueue-system:kueue-controller-manager")
+    [config] = [yaml.safe_load(found) for found in re.findall(r"`(integrations: {externalFrameworks.*})`", DOCS)]
+    [rights] = [block for block in blocks("kueue.md", "sh") if "clusterrolebinding" in block]
+    *grants, _ = rights.replace("\\\n", "").splitlines()
+    for grant in grants:
+        cluster.kubectl(*shlex.split(grant)[1:])
     frameworks = {"frameworks": ["batch/job", "pod"]}
     kueue.restart(integrations=frameworks | config["integrations"])
     queue(1, name="default")
