@@ -1,6 +1,5 @@
 """A node of a running job goes away: for good, for a while, or only its kubelet."""
 
-import datetime
 import threading
 import time
 
@@ -8,7 +7,7 @@ import pytest
 
 from holdfast import place
 from localcluster import wait_for
-from real_cluster import node_lease
+from real_cluster import moment, node_lease
 from real_jobs import dump, end_of, outcomes, shell_job, sleeps, wait_attempt_pod
 
 RECONCILE = 1
@@ -18,8 +17,7 @@ PATIENT = 60
 
 def last_renewal(cluster, node):
     """When the node last showed life, as time.monotonic() here. Its clock is this machine's."""
-    told = datetime.datetime.fromisoformat(node_lease(cluster, node)["spec"]["renewTime"].replace("Z", "+00:00"))
-    return time.monotonic() - (time.time() - told.timestamp())
+    return time.monotonic() - (time.time() - moment(node_lease(cluster, node)["spec"]["renewTime"]))
 
 
 def fenced_by_replica(cluster):
