@@ -46,11 +46,20 @@ def at_rest(operators):
             and not any(operator.metric("workqueue_depth") for operator in operators))
 
 
+def is_idle(pid, seconds=2):
+    """Whether it uses less than a twentieth of a core."""
+    cpu = cpu_seconds(pid)
+    time.sleep(seconds)
+    return cpu_seconds(pid) - cpu < seconds / 20
+
+
 def durable(plane, count, namespace=None, shape="tiny", send=None):
     """A fresh operator, and so many jobs with a template of that shape (templates.py). `send()` sends others."""
     namespace = namespace or plane.namespace("durable")
     with plane.operator() as operator:
         wait_for("the operator to be at rest", lambda: at_rest([operator]), LIMIT, poll=0.2)
+        # Its queue may be empty before it has read very many finished jobs.
+        wait_for("its start to be over", lambda: is_idle(operator.process.pid), LIMIT, poll=0.2)
         before = operator.metric("holdfast_jobs", phase="Succeeded")
         offset, pid = plane.cluster.audit_offset(), operator.process.pid
         cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
