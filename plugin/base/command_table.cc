@@ -22,6 +22,7 @@ const std::vector<Flag>& all_flags() {
       {"dry-run", 0, kNone, "", "let the API server check it, and change nothing"},
       {"watch", 'w', kNone, "", "go on showing it while it changes"},
       {"operator-namespace", 0, kText, "NAMESPACE", "where the operator is; default: look for it"},
+      {"no-logs", 0, kNone, "", "leave out what programs said last: it may hold secrets"},
       {"once", 0, kNone, "", "print once and end, also on a terminal"},
       {"attempt", 0, kNumber, "N", "the log of this attempt; default: the last"},
       {"index", 0, kNumber, "I", "the log of the last attempt of this index"},
@@ -60,11 +61,13 @@ const std::vector<Verb>& all_verbs() {
        "JOB",
        1,
        1,
-       {"watch", "operator-namespace"},
-       {"json", "yaml", "wide"},
+       {"watch", "no-logs", "operator-namespace"},
+       {"json", "yaml", "wide", "model", "html"},
        "say what a job waits for, why, and what comes next",
        "Says in one screen what the job waits for, why, since when, what comes next and by when,\n"
        "and what you can do. It draws the timeline of the attempts.\n\n"
+       "-o model prints what it knows as JSON, and -o html one file to attach to a ticket.\n"
+       "Both have the last words of programs, which may be secret: --no-logs leaves them out.\n\n"
        "  kubectl holdfast explain encode-7\n"
        "  kubectl holdfast explain encode-7 --watch\n"},
       {"top",

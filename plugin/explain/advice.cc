@@ -23,8 +23,7 @@ constexpr const char* kOperators = "kubectl get pods -A -l app.kubernetes.io/nam
 constexpr const char* kQueue = "kubectl get jq {queue} -n {ns} -o wide";
 constexpr const char* kPool = "kubectl get wp {pool} -n {ns} -o wide";
 constexpr const char* kFirst =
-    "kubectl patch dj {job} -n {ns} --type=merge -p "
-    "'{\"spec\":{\"queue\":{\"priority\":{higher}}}}'";
+    "kubectl patch dj {job} -n {ns} --type=merge -p '{\"spec\":{\"queue\":{\"priority\":{higher}}}}'";
 
 struct Entry {
   Reason reason;
@@ -44,7 +43,8 @@ constexpr Entry kAdvice[] = {
       {kPool, "kubectl get pods -n {ns} -l holdfast.dev/worker-pool={pool}"}}},
     {Reason::kBackoffLimitExceeded,
      {"more attempts failed than backoffLimit forgives",
-      "Read the log, correct the cause, then run the work again as a new job.",
+      "Read the log, correct the cause, then run the work again as a new job. `retry` keeps the template: correct a "
+      "wrong one in the manifest, and apply that under another name.",
       {kLogsOfAttempt, kRetry}}},
     {Reason::kCancelled,
      {"the job was cancelled (spec.cancel)",

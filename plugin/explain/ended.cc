@@ -34,32 +34,34 @@ const EndText* deciding_end(const JobText& job) {
 }
 
 // Unless the condition has said it already.
-void add_words_of(const Explaining& explaining, const EndText& end, Lines& lines) {
-  const std::string words = last_words(explaining, end);
+std::string words_of(const Explaining& explaining, const EndText& end) {
+  std::string words = last_words(explaining, end);
   const std::string in_one_line = clean_text(words, words.size());
   const Json& condition = condition_of(explaining.facts.job, condition_type(explaining.job));
-  if (clean_at(condition, "message").find(in_one_line) != std::string::npos) return;
-  add_last_words(explaining, "It said", words, lines);
+  const bool is_said = clean_at(condition, "message").find(in_one_line) != std::string::npos;
+  return is_said ? "" : words;
 }
 
-void add_duration(const Explaining& explaining, Lines& lines) {
+void add_words_of(const Explaining& explaining, const EndText& end, Facts& facts) {
+  const std::string words = words_of(explaining, end);
+  if (!words.empty()) facts.push_back({"said", "It said", {}, {}, words});
+}
+
+void add_duration(const Explaining& explaining, Facts& facts) {
   const JobText& job = explaining.job;
   if (!job.started || !job.completed) return;
-  add_fact(explaining, "Took",
-           span_text(*job.completed - *job.started) + ", from " +
-               clock_text(*job.started, explaining.now) + " to " +
-               clock_text(*job.completed, explaining.now) + " UTC; " +
-               plural(job.attempt, "attempt"),
-           lines);
+  add_fact("took", "Took",
+           Text(span_text(*job.completed - *job.started) + ", from ") + Text::clock(*job.started) +
+               " to " + Text::clock(*job.completed) + " UTC; " + plural(job.attempt, "attempt"),
+           facts);
 }
 
-void add_deletion(const Explaining& explaining, Lines& lines) {
+void add_deletion(const Explaining& explaining, Facts& facts) {
   const JobText& job = explaining.job;
   const Json& ttl = at(at(explaining.facts.job, "spec"), "ttlSecondsAfterFinished");
   if (!ttl.is_number_integer() || !job.completed) return;
   const auto at_time = *job.completed + std::chrono::seconds(ttl.get<std::int64_t>());
-  add_fact(explaining, "Deleted",
-           moment_text(at_time, explaining.now) + ", by ttlSecondsAfterFinished", lines);
+  add_fact("deleted", "Deleted", Text::moment(at_time) + ", by ttlSecondsAfterFinished", facts);
 }
 
 }  // namespace
@@ -68,45 +70,44 @@ std::string ended_reason(const Explaining& explaining) {
   return clean_at(condition_of(explaining.facts.job, condition_type(explaining.job)), "reason");
 }
 
-Lines ended_lines(const Explaining& explaining) {
+void explain_ended(const Explaining& explaining, Model& model) {
   const JobText& job = explaining.job;
   const Json& condition = condition_of(explaining.facts.job, condition_type(job));
   const std::string reason = ended_reason(explaining);
   const bool succeeded = job.phase == "Succeeded";
   const Advice& advice = succeeded ? kSucceeded : advice_on(AnyReason(reason));
-  Lines lines;
+  Facts& facts = model.facts;
   const bool by_policy = succeeded && reason == "SuccessPolicy";
-  add_fact(explaining, "What",
-           reason + ": " + (by_policy ? advice_on(AnyReason(reason)).means : advice.means), lines);
+  add_fact("what", "What",
+           reason + ": " + (by_policy ? advice_on(AnyReason(reason)).means : advice.means), facts);
   if (const std::string why = clean_at(condition, "message"); why != advice.means) {
-    add_fact(explaining, "Why", why, lines);
+    add_fact("why", "Why", why, facts);
   }
   if (holds(explaining.facts.job, "Partial")) {
-    add_fact(explaining, "Partial",
-             clean_at(condition_of(explaining.facts.job, "Partial"), "message"), lines);
+    add_fact("partial", "Partial",
+             clean_at(condition_of(explaining.facts.job, "Partial"), "message"), facts);
   }
-  add_duration(explaining, lines);
+  add_duration(explaining, facts);
   const EndText* const end = deciding_end(job);
   if (end && !job.many_runs()) {
-    add_fact(explaining, "Attempt", describe_end(explaining, *end), lines);
-    if (!succeeded) add_words_of(explaining, *end, lines);
+    add_fact("last", "Attempt", describe_end(explaining, *end), facts);
+    if (!succeeded) add_words_of(explaining, *end, facts);
   }
-  add_runs(explaining, lines);
+  add_runs(explaining, facts);
   if (end && job.many_runs() && !succeeded) {
-    add_fact(explaining, "Last", describe_end(explaining, *end), lines);
-    add_words_of(explaining, *end, lines);
+    add_fact("last", "Last", describe_end(explaining, *end), facts);
+    add_words_of(explaining, *end, facts);
   }
-  add_notifications(explaining, lines);
-  add_budgets(explaining, lines);
-  add_deletion(explaining, lines);
+  add_notifications(explaining, facts);
+  add_budgets(explaining, facts);
+  add_deletion(explaining, facts);
   Gaps gaps = gaps_of(explaining, nullptr);
   if (end) gaps["attempt"] = std::to_string(end->attempt);
   if (const auto failed = IndexSet::parse(job.failed_indexes, IndexSet::kMost);
       failed && !failed->empty()) {
     gaps["index"] = std::to_string(*failed->next(0, IndexSet()));
   }
-  add_advice(explaining, advice, gaps, lines);
-  return lines;
+  model.advice = advice_with(advice, gaps);
 }
 
 }  // namespace holdfast::plugin

@@ -140,9 +140,9 @@ OperatorText judge_operator(const Explaining& explaining) {
   const Replicas replicas = read_replicas(explaining);
   const std::optional<Late> what = late(explaining);
   if (replicas.known && replicas.alive == 0) {
-    std::string text = "no replica of the operator is alive";
+    Text text = "no replica of the operator is alive";
     if (replicas.last_renewal) {
-      text += "; the last one was " + moment_text(*replicas.last_renewal, explaining.now);
+      text += "; the last one was " + Text::moment(*replicas.last_renewal);
     }
     return {.text = text + ". So this status is old, and nobody acts on the job."};
   }
@@ -152,7 +152,7 @@ OperatorText judge_operator(const Explaining& explaining) {
                     ". So this status is old, and nobody acts on the job."};
   }
   if (!what) return {};
-  std::string text = "late: " + what->what + " " + moment_text(what->since, explaining.now) + ". ";
+  Text text = "late: " + what->what + " " + Text::moment(what->since) + ". ";
   if (replicas.responsible_lives) {
     text += "Replica " + replicas.responsible + " has the job: its log says why.";
   } else if (explaining.now - what->since <= kTakeOver) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "plugin/explain/parts.h"
-#include "plugin/terminal/moments.h"
 #include "reconciler/queue/line.h"
 #include "reconciler/types.h"
 
@@ -106,7 +105,7 @@ std::string reason_of(const Json& queue) {
 
 }  // namespace
 
-void add_queue(const Explaining& explaining, Lines& lines) {
+void add_queue(const Explaining& explaining, Facts& facts) {
   const JobText& job = explaining.job;
   if (job.queue.empty() || !says_queued(job) || !explaining.facts.queue.is_object()) return;
   const Place place = place_in(explaining);
@@ -118,11 +117,11 @@ void add_queue(const Explaining& explaining, Lines& lines) {
     text +=
         "behind the first 100 of " + count_text(static_cast<std::int64_t>(place.of)) + " that wait";
   }
-  add_fact(explaining, "Queue", text + limits_of(explaining, place), lines);
-  add_fact(explaining, "", reason_of(explaining.facts.queue), lines);
+  add_fact("queue", "Queue", text + limits_of(explaining, place), facts);
+  add_more(reason_of(explaining.facts.queue), facts);
 }
 
-void add_pool(const Explaining& explaining, Lines& lines) {
+void add_pool(const Explaining& explaining, Facts& facts) {
   const JobText& job = explaining.job;
   const Json& status = at(explaining.facts.pool, "status");
   const bool waits = job.waiting && (job.waiting->reason == "WorkerAwaited" ||
@@ -136,14 +135,13 @@ void add_pool(const Explaining& explaining, Lines& lines) {
   text += "; " + count_text(int_at(status, "busySlots")) + " of " +
           plural(int_at(status, "slots"), "slot") + " busy; " +
           plural(int_at(status, "waiting"), "run") + " waiting";
-  add_fact(explaining, "Pool", text, lines);
+  add_fact("pool", "Pool", text, facts);
   if (const std::int64_t failed = int_at(status, "failedStarts"); failed > 0) {
-    add_fact(explaining, "",
-             failed == 1 ? "the last worker could not start"
+    add_more(failed == 1 ? "the last worker could not start"
                          : plural(failed, "worker") + " in a row could not start",
-             lines);
+             facts);
   }
-  add_fact(explaining, "", clean_at(status, "message"), lines);
+  add_more(clean_at(status, "message"), facts);
 }
 
 }  // namespace holdfast::plugin

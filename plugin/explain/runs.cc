@@ -12,35 +12,6 @@ namespace {
 
 using reconciler::IndexSet;
 
-constexpr std::size_t kBar = 40;
-
-// "[######........]  41 %"; what runs is lighter than what is done.
-std::string progress_bar(const JobText& job, std::int64_t failed, bool unicode) {
-  const std::int64_t whole = std::max<std::int64_t>(job.wanted, 1);
-  const auto part = [&](std::int64_t count) {
-    const double share = static_cast<double>(count) / static_cast<double>(whole);
-    return static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(kBar));
-  };
-  const std::size_t done = part(job.succeeded);
-  const std::size_t bad = part(job.succeeded + failed);
-  const std::size_t open =
-      part(job.succeeded + failed + static_cast<std::int64_t>(job.open_runs()));
-  std::string bar = "[";
-  for (std::size_t i = 0; i < kBar; ++i) {
-    if (i < done) {
-      bar += unicode ? "█" : "#";
-    } else if (i < bad) {
-      bar += unicode ? "╳" : "x";
-    } else if (i < open) {
-      bar += unicode ? "▒" : "+";
-    } else {
-      bar += unicode ? "░" : ".";
-    }
-  }
-  const std::int64_t percent = 100 * std::clamp<std::int64_t>(job.succeeded, 0, whole) / whole;
-  return bar + "] " + std::to_string(percent) + " %";
-}
-
 std::string place_of(const RunText& run) {
   if (!run.worker.empty()) return "worker " + run.worker;
   std::string text = run.pod.empty() ? "no pod yet" : "pod " + run.pod;
@@ -49,7 +20,7 @@ std::string place_of(const RunText& run) {
 }
 
 // The run in back-off that began its last attempt first: the one that is behind the most.
-void add_oldest_that_waits(const Explaining& explaining, Lines& lines) {
+void add_oldest_that_waits(const Explaining& explaining, Facts& facts) {
   if (explaining.outlook != Outlook::kNextAttempt) return;
   const RunText* oldest = nullptr;
   for (const RunText& run : explaining.job.runs) {
@@ -58,7 +29,7 @@ void add_oldest_that_waits(const Explaining& explaining, Lines& lines) {
     if (is_older) oldest = &run;
   }
   if (!oldest) return;
-  std::string text = "run " + std::to_string(oldest->index) + " for longest: ";
+  Text text = "run " + std::to_string(oldest->index) + " for longest: ";
   if (oldest->failures > 0) text += plural(oldest->failures, "failure") + ", ";
   if (oldest->disruptions > 0) text += plural(oldest->disruptions, "loss") + ", ";
   if (oldest->deferrals > 0) text += "deferred " + plural(oldest->deferrals, "time") + ", ";
@@ -68,12 +39,12 @@ void add_oldest_that_waits(const Explaining& explaining, Lines& lines) {
   if (is_full && *oldest->next_attempt <= explaining.now) {
     text += "back-off over, no room (parallelism " + count_text(most) + ")";
   } else {
-    text += "next attempt " + due_text(*oldest->next_attempt, explaining.now);
+    text += "next attempt " + Text::due(*oldest->next_attempt);
   }
-  add_fact(explaining, "Waiting", text, lines);
+  add_fact("waitingRun", "Waiting", std::move(text), facts);
 }
 
-void add_oldest_that_runs(const Explaining& explaining, Lines& lines) {
+void add_oldest_that_runs(const Explaining& explaining, Facts& facts) {
   if (explaining.outlook == Outlook::kStopped) return;  // add_stopping() names it
   const RunText* oldest = nullptr;
   for (const RunText& run : explaining.job.runs) {
@@ -81,11 +52,11 @@ void add_oldest_that_runs(const Explaining& explaining, Lines& lines) {
     if (!oldest || *run.start < *oldest->start) oldest = &run;
   }
   if (!oldest) return;
-  std::string text = "run " + std::to_string(oldest->index) + " for longest, " +
-                     span_text(explaining.now - *oldest->start) + ": " + place_of(*oldest);
+  Text text = "run " + std::to_string(oldest->index) + " for longest, " +
+              Text::lasting(*oldest->start) + ": " + place_of(*oldest);
   if (!oldest->refused.empty()) text += "; refused: " + oldest->refused;
   if (!oldest->progress.empty()) text += "; " + oldest->progress;
-  add_fact(explaining, "Running", text, lines);
+  add_fact("openRun", "Running", std::move(text), facts);
 }
 
 // Runs that have begun and are not done: ", 3 open, 2 in back-off".
@@ -117,22 +88,7 @@ std::string begun_text(const Explaining& explaining) {
   return text;
 }
 
-std::string mark_of(const StageText& stage, bool unicode) {
-  if (stage.phase == "Succeeded") return unicode ? "✓" : "+";
-  if (stage.phase == "Failed") return unicode ? "✗" : "x";
-  if (stage.phase == "Running") return ">";
-  return stage.phase == "Skipped" ? "-" : unicode ? "·" : ".";
-}
-
-std::string stage_line(const Explaining& explaining, const StageText& stage,
-                       std::size_t name_width) {
-  const Page& page = explaining.page;
-  std::string line = "  " + mark_of(stage, page.unicode) + " " +
-                     fit(stage.name, name_width, page.unicode) + "  " +
-                     fit(stage.phase, 9, page.unicode);
-  std::string took;
-  if (stage.start) took = span_text(stage.end.value_or(explaining.now) - *stage.start);
-  line += "  " + fit(took, 8, page.unicode);
+std::string note_of(const StageText& stage) {
   std::string text;
   if (stage.failures > 0) text += ", " + plural(stage.failures, "failure");
   if (stage.disruptions > 0) text += ", " + plural(stage.disruptions, "loss");
@@ -140,60 +96,59 @@ std::string stage_line(const Explaining& explaining, const StageText& stage,
   if (!stage.message.empty()) text += ", " + stage.message;
   if (!stage.result.empty()) text += ", result: " + stage.result;
   if (stage.always && stage.phase == "Pending") text += ", runs in any case";
-  if (!text.empty()) line += "  " + text.substr(2);
-  line = cut(line, page.width, page.unicode);
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line;
+  return text.empty() ? text : text.substr(2);
+}
+
+std::int64_t failed_runs(const JobText& job) {
+  const auto failed = IndexSet::parse(job.failed_indexes, IndexSet::kMost);
+  return failed ? failed->size() : 0;
 }
 
 }  // namespace
 
-void add_runs(const Explaining& explaining, Lines& lines) {
+void add_runs(const Explaining& explaining, Facts& facts) {
   const JobText& job = explaining.job;
   if (!job.many_runs()) return;
-  const auto failed = IndexSet::parse(job.failed_indexes, IndexSet::kMost);
-  const std::int64_t failed_count = failed ? failed->size() : 0;
+  const std::int64_t failed = failed_runs(job);
   std::string text = count_text(job.succeeded) + " of " + count_text(job.wanted) + " done" +
                      begun_text(explaining);
-  if (failed_count > 0) text += ", " + count_text(failed_count) + " failed for good";
-  add_fact(explaining, "Runs", text, lines);
-  add_fact(explaining, "", progress_bar(job, failed_count, explaining.page.unicode), lines);
-  if (failed_count > 0) {
-    add_fact(explaining, "Failed", "indexes " + clean_text(job.failed_indexes, 200), lines);
+  if (failed > 0) text += ", " + count_text(failed) + " failed for good";
+  add_fact("runs", "Runs", text, facts);
+  if (failed > 0) {
+    add_fact("failedRuns", "Failed", "indexes " + clean_text(job.failed_indexes, 200), facts);
   }
-  add_oldest_that_waits(explaining, lines);
-  add_oldest_that_runs(explaining, lines);
+  add_oldest_that_waits(explaining, facts);
+  add_oldest_that_runs(explaining, facts);
 }
 
-Lines stage_lines(const Explaining& explaining) {
-  const std::vector<StageText>& stages = explaining.job.stages;
-  if (stages.empty()) return {};
-  std::size_t name_width = 4;
-  for (const StageText& stage : stages) name_width = std::max(name_width, cells(stage.name));
-  name_width = std::min<std::size_t>(name_width, 20);
-  const auto current = static_cast<std::size_t>(
-      std::find_if(stages.begin(), stages.end(),
-                   [&](const StageText& stage) { return stage.name == explaining.job.stage; }) -
-      stages.begin());
-  // The current stage, what was just before it, and what comes.
-  const std::size_t most = std::max<std::size_t>(explaining.detail.stages, 1);
-  std::size_t first = 0;
-  if (stages.size() > most) {
-    first = std::min(current > 0 ? current - 1 : 0, stages.size() - most);
+RunsModel runs_model(const Explaining& explaining) {
+  const JobText& job = explaining.job;
+  RunsModel model;
+  model.wanted = job.wanted;
+  model.succeeded = job.succeeded;
+  model.failed = failed_runs(job);
+  model.open = static_cast<std::int64_t>(job.open_runs());
+  // They may be of anybody's making, and the rest trusts them to be lists of ranges.
+  const auto as_ranges = [](const std::string& text) {
+    const auto set = IndexSet::parse(text, IndexSet::kMost);
+    return set ? set->text() : "";
+  };
+  model.completed_indexes = as_ranges(job.completed_indexes);
+  model.failed_indexes = as_ranges(job.failed_indexes);
+  for (const RunText& run : job.runs) {
+    model.begun.push_back(
+        {run.index, run.attempt, run.pod, run.node, run.worker, run.start, run.next_attempt});
   }
-  const std::size_t end = std::min(stages.size(), first + most);
-  Lines lines = {"Stages"};
-  if (first > 0) {
-    lines.front() += " (" + plural(static_cast<std::int64_t>(first), "earlier one") + " not shown)";
+  return model;
+}
+
+std::vector<StageModel> stage_models(const Explaining& explaining) {
+  std::vector<StageModel> models;
+  for (const StageText& stage : explaining.job.stages) {
+    models.push_back({stage.name, stage.phase, stage.start, stage.end, note_of(stage),
+                      stage.name == explaining.job.stage});
   }
-  for (std::size_t i = first; i < end; ++i) {
-    lines.push_back(stage_line(explaining, stages[i], name_width));
-  }
-  if (end < stages.size()) {
-    lines.push_back("  " + count_text(static_cast<std::int64_t>(stages.size() - end)) +
-                    " more to come");
-  }
-  return lines;
+  return models;
 }
 
 }  // namespace holdfast::plugin

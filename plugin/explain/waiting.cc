@@ -4,7 +4,6 @@
 
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/cells.h"
-#include "plugin/terminal/moments.h"
 
 namespace holdfast::plugin {
 namespace {
@@ -46,40 +45,40 @@ const RunText* run_in_question(const JobText& job) {
   return oldest ? oldest : &job.runs.front();
 }
 
-void add_outcome(const Explaining& explaining, Lines& lines) {
+void add_outcome(const Explaining& explaining, Facts& facts) {
   const Json& job = explaining.facts.job;
   for (const char* const type : {"FailureTarget", "SuccessCriteriaMet"}) {
     const Json& condition = condition_of(job, type);
     if (string_at(condition, "status") != "True") continue;
     const bool fails = std::string_view(type) == "FailureTarget";
-    add_fact(explaining, "Outcome",
+    add_fact("outcome", "Outcome",
              std::string(fails ? "decided: Failed, " : "decided: Succeeded, ") +
                  clean_at(condition, "reason") + ": " + clean_at(condition, "message"),
-             lines);
+             facts);
     return;
   }
   if (holds(job, "ResultReady")) {
-    add_fact(explaining, "Outcome", "decided: Succeeded. Its results can be used already.", lines);
+    add_fact("outcome", "Outcome", "decided: Succeeded. Its results can be used already.", facts);
   }
 }
 
 // What needs a person may be another thing than what it waits for now.
-void add_stalled(const Explaining& explaining, Lines& lines) {
+void add_stalled(const Explaining& explaining, Facts& facts) {
   const Json& condition = condition_of(explaining.facts.job, "Stalled");
   const auto& waiting = explaining.job.waiting;
   const std::string reason = clean_at(condition, "reason");
   if (!holds(explaining.facts.job, "Stalled") || (waiting && waiting->reason == reason)) return;
-  add_fact(explaining, "Stalled", reason + ": " + clean_at(condition, "message"), lines);
+  add_fact("stalled", "Stalled", reason + ": " + clean_at(condition, "message"), facts);
 }
 
 // Why the last attempt failed is the next question of whoever reads that it has.
-void add_last_end(const Explaining& explaining, Lines& lines) {
+void add_last_end(const Explaining& explaining, Facts& facts) {
   const JobText& job = explaining.job;
   if (job.history.empty()) return;
   const EndText& last = job.history.back();
   if (last.outcome == "Succeeded") return;
-  add_fact(explaining, "Last", describe_end(explaining, last), lines);
-  add_last_words(explaining, "", last_words(explaining, last), lines);
+  add_fact("last", "Last", describe_end(explaining, last), facts);
+  facts.back().words = last_words(explaining, last);
 }
 
 constexpr Advice kSlowReplica = {
@@ -115,56 +114,50 @@ std::string waiting_reason(const Explaining& explaining) {
   return waiting ? wait_of(explaining, *waiting).reason : to_string(Reason::kOperatorAwaited);
 }
 
-Lines waiting_lines(const Explaining& explaining) {
+void explain_waiting(const Explaining& explaining, Model& model) {
   const JobText& job = explaining.job;
   const OperatorText operator_text = judge_operator(explaining);
   const RunText* const run = run_in_question(job);
   const Advice* advice = &advice_of(explaining);
-  Lines lines;
+  Facts& facts = model.facts;
   if (job.waiting) {
     const Wait wait = wait_of(explaining, *job.waiting);
     advice = wait.advice ? wait.advice : advice;
-    add_fact(explaining, "What", wait.reason + ": " + wait.means, lines);
-    add_fact(explaining, "Why", wait.why, lines);
-    if (wait.since) {
-      add_fact(explaining, "Since", moment_text(*wait.since, explaining.now), lines);
-    }
-    add_fact(explaining, "Next", wait.next, lines);
-    add_fact(explaining, "By", wait.by, lines);
+    add_fact("what", "What", wait.reason + ": " + wait.means, facts);
+    add_fact("why", "Why", wait.why, facts);
+    if (wait.since) add_fact("since", "Since", Text::moment(*wait.since), facts);
+    add_fact("next", "Next", wait.next, facts);
+    add_fact("by", "By", wait.by, facts);
   } else {
-    add_fact(explaining, "What", advice_on(Reason::kOperatorAwaited).means, lines);
+    add_fact("what", "What", advice_on(Reason::kOperatorAwaited).means, facts);
   }
   const std::string& unseen = explaining.facts.operator_unseen;
-  add_fact(explaining, "Operator", operator_text.text.empty() ? unseen : operator_text.text, lines);
-  add_stalled(explaining, lines);
-  add_outcome(explaining, lines);
-  add_notifications(explaining, lines);
-  add_queue(explaining, lines);
-  add_pool(explaining, lines);
-  add_runs(explaining, lines);
-  add_stopping(explaining, lines);
-  if (!job.many_runs() && run && !run->progress.empty()) {
-    add_fact(explaining, "Progress", run->progress, lines);
-  }
+  add_fact("operator", "Operator", operator_text.text.empty() ? unseen : operator_text.text, facts);
+  add_stalled(explaining, facts);
+  add_outcome(explaining, facts);
+  add_notifications(explaining, facts);
+  add_queue(explaining, facts);
+  add_pool(explaining, facts);
+  add_runs(explaining, facts);
+  add_stopping(explaining, facts);
+  if (!job.many_runs() && run) add_fact("progress", "Progress", run->progress, facts);
   const bool in_pause = job.waiting && !job.many_runs() && job.open_runs() == 0;
-  if (in_pause) add_last_end(explaining, lines);
-  add_budgets(explaining, lines);
+  if (in_pause) add_last_end(explaining, facts);
+  add_budgets(explaining, facts);
   Gaps gaps = gaps_of(explaining, run);
   if (const auto stopping = stopping_runs(explaining); !stopping.empty()) {
     gaps["pod"] = shell_word(stopping.front().pod);
   } else if (explaining.outlook == Outlook::kStopped && job.many_runs()) {
     gaps.erase("pod");  // nobody knows which one
   }
-  if (operator_text.text.empty()) {
-    add_advice(explaining, *advice, gaps, lines);
-  } else if (operator_text.replica.empty()) {
-    add_advice(explaining, advice_on(Reason::kOperatorAwaited), gaps, lines);
-  } else {
+  if (!operator_text.text.empty() && operator_text.replica.empty()) {
+    advice = &advice_on(Reason::kOperatorAwaited);
+  } else if (!operator_text.text.empty()) {
     gaps["pod"] = shell_word(operator_text.replica);
     gaps["ns"] = shell_word(operator_text.replica_namespace);
-    add_advice(explaining, kSlowReplica, gaps, lines);
+    advice = &kSlowReplica;
   }
-  return lines;
+  model.advice = advice_with(*advice, gaps);
 }
 
 }  // namespace holdfast::plugin

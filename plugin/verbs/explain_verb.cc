@@ -7,165 +7,22 @@
 #include "plugin/base/job_text.h"
 #include "plugin/base/refusals.h"
 #include "plugin/explain/explain.h"
-#include "plugin/explain/outlook.h"
+#include "plugin/explain/facts_reader.h"
+#include "plugin/explain/html.h"
 #include "plugin/terminal/print.h"
 #include "plugin/verbs/verbs.h"
-#include "reconciler/names.h"
 
 namespace holdfast::plugin {
 namespace {
 
 using std::chrono::seconds;
 
-constexpr const char* kUsualNamespace = "holdfast-system";
 constexpr const char* kOperatorNamespace = "operator-namespace";
 constexpr const char* kOperatorVariable = "HOLDFAST_OPERATOR_NAMESPACE";
-constexpr const char* kNodeLeases = "kube-node-lease";
 // Times on the page move each second.
 constexpr seconds kRedraw{1};
 // A change of the job shows at once. What stands beside it is read again now and then.
 constexpr seconds kReadAgain{5};
-// All jobs of a namespace may be many megabytes.
-constexpr seconds kListAgain{30};
-
-// What is only useful may be missing: no rights, no such object.
-Json get_or_null(Api& api, const Resource& resource, const std::string& namespace_,
-                 const std::string& name) {
-  if (name.empty()) return {};
-  Result<Json> object = api.get(resource, namespace_, name);
-  return object.ok() ? std::move(*object) : Json();
-}
-
-std::vector<Json> list_or_none(Api& api, const Resource& resource, const std::string& namespace_,
-                               const Selector& selector) {
-  Result<std::vector<Json>> list = api.list(resource, namespace_, selector);
-  return list.ok() ? std::move(*list) : std::vector<Json>();
-}
-
-class Facts {
- public:
-  // The namespace of the operator; empty: to be found.
-  Facts(Api& api, Json job, std::string operator_namespace)
-      : api_(api),
-        operator_namespace_(std::move(operator_namespace)),
-        namespace_(string_at(at(job, "metadata"), "namespace")),
-        name_(string_at(at(job, "metadata"), "name")) {
-    take(std::move(job));
-  }
-
-  // Reads all of it again. The error is that of the job itself.
-  Result<> read() {
-    Result<Json> job = api_.get(kJobs, namespace_, name_);
-    if (!job.ok()) return job.error();
-    take(std::move(*job));
-    return Unit{};
-  }
-
-  const ExplainFacts& facts() const { return facts_; }
-  Subject subject() const { return {"get", kJobs, namespace_, name_}; }
-
- private:
-  void take(Json job) {
-    facts_.job = std::move(job);
-    const JobText text = read_job(facts_.job);
-    read_places(text);
-    read_run(text);
-    facts_.events = list_or_none(
-        api_, kEvents, namespace_,
-        {.labels = "", .fields = "involvedObject.kind=DurableJob,involvedObject.name=" + name_});
-    facts_.operator_leases.clear();
-    facts_.operator_absent.clear();
-    facts_.operator_unseen.clear();
-    if (!text.has_ended()) read_operator();
-  }
-
-  // Most users may list Leases in few namespaces.
-  void read_operator() {
-    if (!operator_namespace_.empty()) {
-      if (read_operator_in(operator_namespace_)) return;
-      if (facts_.operator_unseen.empty()) {
-        facts_.operator_absent = "in namespace " + operator_namespace_;
-      }
-      return;
-    }
-    if (read_operator_in("")) return;
-    if (facts_.operator_unseen.empty()) {
-      facts_.operator_absent = "in this cluster";
-      return;
-    }
-    facts_.operator_unseen.clear();
-    if (read_operator_in(kUsualNamespace)) return;
-    if (facts_.operator_unseen.empty()) {
-      facts_.operator_unseen = std::string("not looked at: there is no operator in ") +
-                               kUsualNamespace + ", and you have no right to list all Leases.";
-    }
-    facts_.operator_unseen += " If it is elsewhere, give --operator-namespace.";
-  }
-
-  // True: nothing is left to say. Else none is there, or operator_unseen says why nobody knows.
-  bool read_operator_in(const std::string& where) {
-    Result<std::vector<Json>> leases =
-        api_.list(kLeases, where, {.labels = "holdfast.dev/lease", .fields = ""});
-    if (leases.ok()) {
-      facts_.operator_leases = std::move(*leases);
-      // A replica that stops takes its own Lease away, and leaves those of its shards.
-      return std::any_of(facts_.operator_leases.begin(), facts_.operator_leases.end(),
-                         [](const Json& lease) {
-                           const Json& labels = at(at(lease, "metadata"), "labels");
-                           return string_at(labels, "holdfast.dev/lease") == "member";
-                         });
-    }
-    // A server that does not answer says nothing about the operator.
-    if (leases.error().code != ErrorCode::kForbidden) return true;
-    facts_.operator_unseen = "not looked at: you have no right to list Leases in " + where + ".";
-    return false;
-  }
-
-  void read_places(const JobText& job) {
-    const std::string reason = job.waiting ? job.waiting->reason : "";
-    facts_.queue = reason == "Queued" ? get_or_null(api_, kQueues, namespace_, job.queue) : Json();
-    const bool needs_pool = reason == "WorkerAwaited" || reason == "AwaitsEmptyWorker";
-    facts_.pool = needs_pool ? get_or_null(api_, kPools, namespace_, job.pool) : Json();
-    if (!facts_.queue.is_object()) {
-      facts_.queue_jobs.clear();
-      return;
-    }
-    const Time now = api_.now();
-    if (listed_ && now - *listed_ < kListAgain) return;
-    facts_.queue_jobs = list_or_none(api_, kJobs, namespace_, {});
-    listed_ = now;
-  }
-
-  // The pod of the last end has its last words, and Leases have the bounds of the open attempt.
-  void read_run(const JobText& job) {
-    facts_.pods.clear();
-    facts_.lease = Json();
-    facts_.node_lease = Json();
-    if (!job.history.empty() && job.history.back().outcome != "Succeeded") {
-      facts_.pods.push_back(get_or_null(api_, kPods, namespace_, job.history.back().pod));
-    }
-    if (!job.has_ended() && stops_pods(outlook_of(facts_.job, job, api_.now()))) {
-      // Those that have ended may be thousands.
-      const Selector living = {.labels = std::string(reconciler::kJobUidLabel) + "=" + job.uid,
-                               .fields = "status.phase!=Succeeded,status.phase!=Failed"};
-      for (Json& pod : list_or_none(api_, kPods, namespace_, living)) {
-        facts_.pods.push_back(std::move(pod));
-      }
-    }
-    if (job.many_runs() || job.runs.empty() || job.runs.front().next_attempt) return;
-    if (at(job.spec, "heartbeat").is_object()) {
-      facts_.lease = get_or_null(api_, kLeases, namespace_, "holdfast-" + job.uid);
-    }
-    facts_.node_lease = get_or_null(api_, kLeases, kNodeLeases, job.runs.front().node);
-  }
-
-  Api& api_;
-  const std::string operator_namespace_;
-  const std::string namespace_;
-  const std::string name_;
-  ExplainFacts facts_;
-  std::optional<Time> listed_;
-};
 
 Page page_for(const Command& command, const Terminal& terminal, bool live) {
   Page page;
@@ -177,6 +34,12 @@ Page page_for(const Command& command, const Terminal& terminal, bool live) {
   return page;
 }
 
+Model model_for(const Command& command, const ExplainFacts& facts, Time now) {
+  Model model = model_of(facts, now);
+  if (command.has("no-logs")) leave_words_out(model);
+  return model;
+}
+
 void print(const std::vector<std::string>& lines, Terminal& terminal) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -184,8 +47,10 @@ void print(const std::vector<std::string>& lines, Terminal& terminal) {
 }
 
 // On a terminal the page stays and changes. Piped, each change of the job is a page, until it ends.
-int watch(const Command& command, Facts& facts, Api& api, Terminal& terminal) {
-  const Subject subject = facts.subject();
+int watch(const Command& command, FactsReader& facts, Api& api, Terminal& terminal) {
+  const Json& metadata = at(facts.facts().job, "metadata");
+  const Subject subject = {"get", kJobs, string_at(metadata, "namespace"),
+                           string_at(metadata, "name")};
   const Result<std::unique_ptr<Mirror>> mirror = api.mirror(
       kJobs, subject.namespace_, {.labels = "", .fields = "metadata.name=" + subject.name});
   if (!mirror.ok()) return refuse(terminal, command, mirror.error().message);
@@ -194,7 +59,9 @@ int watch(const Command& command, Facts& facts, Api& api, Terminal& terminal) {
   Time read = api.now();
   Refusals refusals;
   do {
-    const auto lines = explain(facts.facts(), api.now(), page_for(command, terminal, live));
+    const Time now = api.now();
+    const auto lines =
+        draw(model_for(command, facts.facts(), now), now, page_for(command, terminal, live));
     const std::string version = string_at(at(facts.facts().job, "metadata"), "resourceVersion");
     if (live) {
       terminal.show(lines);
@@ -223,18 +90,30 @@ int watch(const Command& command, Facts& facts, Api& api, Terminal& terminal) {
 }  // namespace
 
 int explain(const Command& command, Api& api, Terminal& terminal) {
+  const std::string form = command.text("output");
+  if (command.has("watch") && !form.empty() && form != "wide") {
+    return refuse(terminal, command,
+                  "--watch shows the page again and again: give it no -o, or -o wide");
+  }
   Result<Json> job = job_of(command, api);
   if (!job.ok()) return refuse(terminal, command, job.error().message);
-  const std::string form = command.text("output");
   if (form == "json" || form == "yaml") {
     terminal.out(rendered(*job, form));
     return kExitDone;
   }
   const char* const variable = std::getenv(kOperatorVariable);
-  Facts facts(api, std::move(*job),
-              command.text(kOperatorNamespace, variable == nullptr ? "" : variable));
+  FactsReader facts(api, std::move(*job),
+                    command.text(kOperatorNamespace, variable == nullptr ? "" : variable));
   if (command.has("watch")) return watch(command, facts, api, terminal);
-  print(explain(facts.facts(), api.now(), page_for(command, terminal, false)), terminal);
+  const Time now = api.now();
+  const Model model = model_for(command, facts.facts(), now);
+  if (form == "model") {
+    terminal.out(rendered(to_json(model, now), "json"));
+  } else if (form == "html") {
+    terminal.out(html_of(model, now));
+  } else {
+    print(draw(model, now, page_for(command, terminal, false)), terminal);
+  }
   return kExitDone;
 }
 

@@ -10,7 +10,6 @@
 namespace holdfast::plugin {
 namespace {
 
-constexpr std::size_t kLabel = 11;  // with the indent
 constexpr std::size_t kWordsLimit = 2048;
 
 // From the pod of the attempt, if it still exists.
@@ -44,50 +43,31 @@ std::string words_in_events(const Explaining& explaining, const EndText& end) {
   return "";
 }
 
-void add_fact_in(const Page& page, std::string_view label, std::string_view text, std::size_t most,
-                 Lines& lines) {
-  const std::size_t room = page.width > kLabel ? page.width - kLabel : 1;
-  const Lines wrapped = wrap(text, room, most, page.unicode);
-  for (std::size_t i = 0; i < wrapped.size(); ++i) {
-    const std::string head = i == 0 ? "  " + std::string(label) : "";
-    lines.push_back(fit(head, kLabel - 1, page.unicode) + " " + wrapped[i]);
-  }
-}
-
 }  // namespace
 
-void add_fact(const Explaining& explaining, std::string_view label, std::string_view text,
-              Lines& lines) {
-  add_fact_in(explaining.page, label, text, explaining.detail.text_lines, lines);
+void add_fact(std::string_view name, std::string_view label, Text text, Facts& facts) {
+  if (text.empty()) return;
+  facts.push_back({std::string(name), std::string(label), std::move(text), {}, ""});
 }
 
-void add_whole_fact(const Explaining& explaining, std::string_view label, std::string_view text,
-                    Lines& lines) {
-  constexpr std::size_t kMost = 8;
-  add_fact_in(explaining.page, label, text, kMost, lines);
+void add_more(Text text, Facts& facts) {
+  if (!text.empty()) facts.back().more.push_back(std::move(text));
 }
 
-void add_advice(const Explaining& explaining, const Advice& advice, const Gaps& gaps,
-                Lines& lines) {
-  if (const auto act = fill_gaps(advice.act, gaps)) {
-    add_whole_fact(explaining, "You can", *act, lines);
-  }
-  const std::size_t room =
-      explaining.page.width > kLabel + 2 ? explaining.page.width - kLabel - 2 : 1;
+AdviceModel advice_with(const Advice& advice, const Gaps& gaps) {
+  AdviceModel model;
+  model.text = fill_gaps(advice.act, gaps).value_or("");
   for (const char* const command : advice.commands) {
     if (!command) continue;
-    const auto filled = fill_gaps(command, gaps);
-    if (!filled) continue;
-    for (const std::string& line : wrap_command(*filled, room)) {
-      lines.push_back(std::string(kLabel + 2, ' ') + line);
-    }
+    if (auto filled = fill_gaps(command, gaps)) model.commands.push_back(std::move(*filled));
   }
+  return model;
 }
 
-void add_notifications(const Explaining& explaining, Lines& lines) {
+void add_notifications(const Explaining& explaining, Facts& facts) {
   if (!holds(explaining.facts.job, "NotificationFailed")) return;
-  add_fact(explaining, "Notify",
-           clean_at(condition_of(explaining.facts.job, "NotificationFailed"), "message"), lines);
+  add_fact("notifications", "Notify",
+           clean_at(condition_of(explaining.facts.job, "NotificationFailed"), "message"), facts);
 }
 
 Gaps gaps_of(const Explaining& explaining, const RunText* run) {
@@ -136,41 +116,13 @@ std::string last_words(const Explaining& explaining, const EndText& end) {
   return in_pod.empty() ? words_in_events(explaining, end) : in_pod;
 }
 
-std::string describe_end(const Explaining& explaining, const EndText& end) {
-  std::string text = "attempt " + std::to_string(end.attempt);
-  if (end.index && explaining.job.many_runs()) text += " of run " + std::to_string(*end.index);
-  text += " " + end.outcome;
-  if (end.end) text += " " + span_text(explaining.now - *end.end) + " ago";
+Text describe_end(const Explaining& explaining, const EndText& end) {
+  std::string head = "attempt " + std::to_string(end.attempt);
+  if (end.index && explaining.job.many_runs()) head += " of run " + std::to_string(*end.index);
+  Text text = head + " " + end.outcome;
+  if (end.end) text += " " + Text::ago(*end.end);
   if (end.start && end.end) text += " after " + span_text(*end.end - *end.start);
-  return text + ": " + how_it_ended(end);
-}
-
-void add_last_words(const Explaining& explaining, std::string_view label, std::string_view words,
-                    Lines& lines) {
-  const std::size_t most = explaining.detail.text_lines;
-  const std::size_t first_end = words.find('\n');
-  if (first_end == std::string_view::npos) return add_fact(explaining, label, words, lines);
-  add_fact_in(explaining.page, label, words.substr(0, first_end), 2, lines);
-  std::vector<std::string_view> rest;
-  for (std::string_view left = words.substr(first_end + 1); !left.empty();) {
-    const std::size_t end = std::min(left.find('\n'), left.size());
-    rest.push_back(left.substr(0, end));
-    left.remove_prefix(std::min(end + 1, left.size()));
-  }
-  // A page without a limit has all of them.
-  const bool is_whole = most > Detail{}.text_lines;
-  const std::size_t shown = is_whole ? rest.size() : most > 3 ? 3 : 1;
-  const std::size_t first = rest.size() - std::min(rest.size(), shown);
-  for (std::size_t i = first; i < rest.size(); ++i) {
-    const std::size_t rows = i + 1 == rest.size() ? 2 : 1;
-    add_fact_in(explaining.page, "", rest[i], is_whole ? most : rows, lines);
-  }
-}
-
-std::string due_text(Time time, Time now) {
-  const std::string text = moment_text(time, now);
-  if (time > now) return text;
-  return "due " + text + (now - time <= kLate ? ", being done now" : "");
+  return text + (": " + how_it_ended(end));
 }
 
 std::string count_text(std::int64_t count) {
@@ -186,7 +138,7 @@ std::string plural(std::int64_t count, std::string_view noun) {
   return count_text(count) + " " + std::string(noun) + (has_es ? "es" : "s");
 }
 
-void add_budgets(const Explaining& explaining, Lines& lines) {
+void add_budgets(const Explaining& explaining, Facts& facts) {
   const JobText& job = explaining.job;
   const auto stage = std::find_if(job.stages.begin(), job.stages.end(),
                                   [&](const StageText& one) { return one.name == job.stage; });
@@ -208,7 +160,7 @@ void add_budgets(const Explaining& explaining, Lines& lines) {
   text += job.many_runs()
               ? ", " + plural(disruptions, "loss") + " (limit for each run: " + lost + ")"
               : ", " + count_text(disruptions) + " of " + lost + " losses";
-  add_fact(explaining, "Spent", text, lines);
+  add_fact("spent", "Spent", text, facts);
 }
 
 }  // namespace holdfast::plugin
