@@ -1,4 +1,5 @@
-// The edges of the job's state machine. decide() plans no others (edges.cc makes them). The script
+// The edges of the job's state machine. decide() plans no others: active.cc, idle.cc and edges.cc
+// make them. tests/unit/reconciler/edge_table_test.cc has a case for each. The script
 // hack/edges.py reads this table too. The CRD's rules on the phase, their messages and docs/api.md
 // come from it. So do docs/pictures/state-machine.svg and the invariants of the integration tests.
 // Only tests/model has edges of its own, as a second opinion.

@@ -15,6 +15,11 @@
 #include "tests/support/only.h"
 #include "tests/support/reasons.h"
 
+// A test that fails says "Running", not bytes.
+namespace holdfast::api {
+inline void PrintTo(Phase phase, std::ostream* out) { *out << '"' << to_string(phase) << '"'; }
+}  // namespace holdfast::api
+
 namespace holdfast::reconciler::testing {
 
 using ::testing::HasSubstr;
