@@ -11,6 +11,7 @@
 #include "plugin/base/cluster_api.h"
 #include "plugin/terminal/full_screen.h"
 #include "plugin/terminal/std_terminal.h"
+#include "plugin/ui/ui_verb.h"
 #include "plugin/verbs/completion.h"
 #include "plugin/verbs/verbs.h"
 
@@ -78,7 +79,9 @@ int main(int argc, char** argv) {
     const Result<Command> command = parse_command(words);
     if (!command.ok()) end(terminal, refuse(terminal, {}, command.error().message));
     ClusterApi api(command->text("kubeconfig"), command->text("context"), person(*command));
-    const int code = function_of(command->verb)(*command, api, terminal);
+    // The page calls the other verbs, so it is above them.
+    const VerbFunction verb = command->verb == "ui" ? ui : function_of(command->verb);
+    const int code = verb(*command, api, terminal);
     // A plugin that asks is in our process group: it would go on to read what the user types.
     api.end_login();
     end(terminal, code);

@@ -1,14 +1,16 @@
-// What the verbs ask the API server for. One request at a time, each returns when it is answered.
+// What the verbs and the page ask the API server for. Each call returns when it is answered.
 //
-// ClusterApi (cluster_api.h) is the real one; tests have their own. The methods may block and are
-// called on the main thread. Errors are those of kube::Client.
+// ClusterApi (cluster_api.h) is the real one; tests have their own. The methods may block, and any
+// thread may call them. Errors are those of kube::Client.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "client/kube/object.h"
 #include "core/json.h"
 #include "core/result.h"
 #include "core/time.h"
@@ -57,6 +59,19 @@ class Mirror {
   virtual std::optional<Error> look(Duration at_most) = 0;
 };
 
+// Objects of one list, each as its decoder makes it, kept current by a watch.
+class Watch {
+ public:
+  virtual ~Watch() = default;  // no change is reported after it
+  virtual bool synced() = 0;   // the first list has been reported
+  // Why it is not current; empty: it is.
+  virtual std::string trouble() = 0;
+
+  using Decode = std::function<kube::ObjectPtr(const JsonView&)>;
+  // On a thread of its own, in order. Null before: it is new; null after: it is gone.
+  using OnChange = std::function<void(const kube::ObjectPtr& before, const kube::ObjectPtr& after)>;
+};
+
 class Api {
  public:
   virtual ~Api() = default;
@@ -69,6 +84,8 @@ class Api {
   // All pages. An empty namespace means all.
   virtual Result<std::vector<Json>> list(const Resource& resource, const std::string& namespace_,
                                          const Selector& selector) = 0;
+  // Lists at most one object: the error says what a list would.
+  virtual Result<> look(const Resource& resource, const std::string& namespace_) = 0;
   virtual Result<Json> create(const Resource& resource, const std::string& namespace_,
                               const Json& object, bool dry_run) = 0;
   // A JSON merge patch.
@@ -81,6 +98,10 @@ class Api {
   virtual Result<std::unique_ptr<Mirror>> mirror(const Resource& resource,
                                                  const std::string& namespace_,
                                                  const Selector& selector) = 0;
+
+  virtual Result<std::unique_ptr<Watch>> watch(const Resource& resource,
+                                               const std::string& namespace_, Watch::Decode decode,
+                                               Watch::OnChange on_change) = 0;
 
   // The API server's time, which job statuses and Events carry. Known after the first answer;
   // before it, this machine's time.

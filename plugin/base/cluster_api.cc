@@ -160,6 +160,41 @@ class ClusterApi::ClusterMirror : public Mirror {
   bool is_changed_ HOLDFAST_GUARDED_BY(mutex_) = false;
 };
 
+class ClusterApi::ClusterWatch : public Watch {
+ public:
+  ClusterWatch(Cluster& cluster, const kube::Kind& kind, const std::string& namespace_,
+               OnChange on_change)
+      : cluster_(cluster) {
+    cluster_.thread.run([&] {
+      std::vector<std::string> namespaces;
+      if (!namespace_.empty()) namespaces.push_back(namespace_);
+      informer_ = std::make_unique<cache::Informer>(
+          cache::Informer::Dependencies{cluster_.thread.loop(), cluster_.client(), cluster_.random,
+                                        Log()},
+          kind, namespaces);
+      informer_->on_change([on_change = std::move(on_change)](const cache::Change& change) {
+        on_change(change.before, change.after);
+      });
+      informer_->start();
+    });
+  }
+  ~ClusterWatch() override {
+    cluster_.thread.run([this] { informer_.reset(); });
+  }
+
+  bool synced() override {
+    return cluster_.thread.run([this] { return informer_->synced(); });
+  }
+
+  std::string trouble() override {
+    return cluster_.thread.run([this] { return informer_->trouble(); });
+  }
+
+ private:
+  Cluster& cluster_;
+  std::unique_ptr<cache::Informer> informer_;  // loop only
+};
+
 ClusterApi::ClusterApi(std::string kubeconfig, std::string context,
                        std::optional<kube::Login> login)
     : kubeconfig_(std::move(kubeconfig)), context_(std::move(context)), login_(std::move(login)) {}
@@ -189,6 +224,7 @@ Result<ClusterApi::Cluster*> ClusterApi::cluster() {
 }
 
 Result<ClusterApi::Cluster*> ClusterApi::logged_in() {
+  MutexLock lock(mutex_);
   const Result<Cluster*> cluster = this->cluster();
   if (!cluster.ok()) return cluster.error();
   const Result<> ready =
@@ -198,6 +234,7 @@ Result<ClusterApi::Cluster*> ClusterApi::logged_in() {
 }
 
 Result<std::string> ClusterApi::context_namespace() {
+  MutexLock lock(mutex_);
   const Result<Cluster*> cluster = this->cluster();
   if (!cluster.ok()) return cluster.error();
   return (*cluster)->connection->context_namespace();
@@ -229,6 +266,16 @@ Result<std::vector<Json>> ClusterApi::list(const Resource& resource, const std::
     token = page->continue_token;
   } while (!token.empty());
   return all;
+}
+
+Result<> ClusterApi::look(const Resource& resource, const std::string& namespace_) {
+  const Result<Cluster*> cluster = logged_in();
+  if (!cluster.ok()) return cluster.error();
+  const kube::Kind kind = kind_of(resource, {});
+  const auto page = (*cluster)->thread.await<Result<kube::ListPage>>(
+      [&] { return (*cluster)->client().list(kind, namespace_, "limit=1", options()); });
+  if (!page.ok()) return page.error();
+  return Unit{};
 }
 
 Result<Json> ClusterApi::create(const Resource& resource, const std::string& namespace_,
@@ -269,6 +316,17 @@ Result<std::unique_ptr<Mirror>> ClusterApi::mirror(const Resource& resource,
   if (!cluster.ok()) return cluster.error();
   return std::unique_ptr<Mirror>(
       std::make_unique<ClusterMirror>(**cluster, kind_of(resource, selector), namespace_));
+}
+
+Result<std::unique_ptr<Watch>> ClusterApi::watch(const Resource& resource,
+                                                 const std::string& namespace_,
+                                                 Watch::Decode decode, Watch::OnChange on_change) {
+  const Result<Cluster*> cluster = logged_in();
+  if (!cluster.ok()) return cluster.error();
+  kube::Kind kind = kind_of(resource, {});
+  kind.decode = std::move(decode);
+  return std::unique_ptr<Watch>(
+      std::make_unique<ClusterWatch>(**cluster, kind, namespace_, std::move(on_change)));
 }
 
 void ClusterApi::end_login() {

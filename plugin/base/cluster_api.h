@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/kube/exec_plugin.h"
+#include "core/thread_annotations.h"
 #include "plugin/base/api.h"
 
 namespace holdfast::plugin {
@@ -25,6 +26,7 @@ class ClusterApi : public Api {
                    const std::string& name) override;
   Result<std::vector<Json>> list(const Resource& resource, const std::string& namespace_,
                                  const Selector& selector) override;
+  Result<> look(const Resource& resource, const std::string& namespace_) override;
   Result<Json> create(const Resource& resource, const std::string& namespace_, const Json& object,
                       bool dry_run) override;
   Result<Json> patch(const Resource& resource, const std::string& namespace_,
@@ -32,6 +34,8 @@ class ClusterApi : public Api {
   Result<std::string> text(const std::string& path) override;
   Result<std::unique_ptr<Mirror>> mirror(const Resource& resource, const std::string& namespace_,
                                          const Selector& selector) override;
+  Result<std::unique_ptr<Watch>> watch(const Resource& resource, const std::string& namespace_,
+                                       Watch::Decode decode, Watch::OnChange on_change) override;
   Time now() override;
 
   // Stops an exec plugin that still asks the user, and waits for its end: before the process ends
@@ -41,6 +45,7 @@ class ClusterApi : public Api {
  private:
   struct Cluster;  // what lives on the loop
   class ClusterMirror;
+  class ClusterWatch;
   Result<Cluster*> cluster();
   // The cluster once there are credentials for it.
   Result<Cluster*> logged_in();
@@ -48,7 +53,8 @@ class ClusterApi : public Api {
   const std::string kubeconfig_;
   const std::string context_;
   const std::optional<kube::Login> login_;
-  std::unique_ptr<Cluster> cluster_;
+  Mutex mutex_;                       // of the login: one at a time
+  std::unique_ptr<Cluster> cluster_;  // made once
 };
 
 }  // namespace holdfast::plugin

@@ -23,6 +23,8 @@ const std::vector<Flag>& all_flags() {
       {"watch", 'w', kNone, "", "go on showing it while it changes"},
       {"operator-namespace", 0, kText, "NAMESPACE", "where the operator is; default: look for it"},
       {"no-logs", 0, kNone, "", "leave out what programs said last: it may hold secrets"},
+      {"port", 0, kNumber, "N", "serve the page on this port; default: any free one"},
+      {"no-open", 0, kNone, "", "open no browser"},
       {"once", 0, kNone, "", "print once and end, also on a terminal"},
       {"attempt", 0, kNumber, "N", "the log of this attempt; default: the last"},
       {"index", 0, kNumber, "I", "the log of the last attempt of this index"},
@@ -70,6 +72,17 @@ const std::vector<Verb>& all_verbs() {
        "Both have the last words of programs, which may be secret: --no-logs leaves them out.\n\n"
        "  kubectl holdfast explain encode-7\n"
        "  kubectl holdfast explain encode-7 --watch\n"},
+      {"ui",
+       "",
+       0,
+       0,
+       {"all-namespaces", "port", "no-open", "operator-namespace"},
+       {},
+       "serve a page that says why jobs are not done",
+       "Serves a page on 127.0.0.1 with your own rights, and opens a browser. Ctrl-C ends it.\n"
+       "Nothing runs in the cluster.\n\n"
+       "  kubectl holdfast ui -A\n"
+       "  kubectl holdfast ui -n media --port 8080 --no-open\n"},
       {"top",
        "",
        0,

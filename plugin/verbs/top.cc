@@ -1,34 +1,16 @@
 #include "plugin/verbs/top.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <tuple>
 
 #include "plugin/base/job_text.h"
+#include "plugin/base/rank.h"
 #include "plugin/terminal/cells.h"
 #include "plugin/terminal/moments.h"
-#include "reconciler/api.h"
 
 namespace holdfast::plugin {
 namespace {
-
-using reconciler::Reason;
-
-// The worst first. What needs a person comes before what only waits.
-enum class Rank {
-  kStalled,
-  kLate,
-  kTrouble,
-  kBackoff,
-  kFailed,
-  kCancelling,
-  kPending,
-  kSuspended,
-  kRunning,
-  kCancelled,
-  kSucceeded,
-};
 
 struct Row {
   JobText job;
@@ -36,28 +18,13 @@ struct Row {
   std::optional<Time> since;
 };
 
-bool is_usual(const std::string& reason) {
-  constexpr std::array kUsual = {Reason::kPodRunning,    Reason::kPodStarting,
-                                 Reason::kWorkerRunning, Reason::kWorkerStarting,
-                                 Reason::kStageStarting, Reason::kResuming};
-  const auto own = reconciler::parse_reason(reason);
-  return own && std::find(kUsual.begin(), kUsual.end(), *own) != kUsual.end();
-}
-
 Rank rank_of(const Json& json, const JobText& job, Time now) {
-  // The operator acts a second after a deadline.
-  constexpr std::chrono::seconds kLate{5};
-  if (job.phase == "Failed") return Rank::kFailed;
-  if (job.phase == "Cancelled") return Rank::kCancelled;
-  if (job.phase == "Succeeded") return Rank::kSucceeded;
-  if (holds(json, "Stalled")) return Rank::kStalled;
-  const auto& deadline = job.waiting ? job.waiting->deadline : std::nullopt;
-  if (deadline && now - *deadline > kLate) return Rank::kLate;
-  if (job.phase == "Backoff") return Rank::kBackoff;
-  if (job.phase == "Cancelling") return Rank::kCancelling;
-  if (job.phase == "Suspended") return Rank::kSuspended;
-  if (job.phase != "Running") return Rank::kPending;
-  return job.waiting && !is_usual(job.waiting->reason) ? Rank::kTrouble : Rank::kRunning;
+  RankOf of{job.phase, holds(json, "Stalled"), "", {}};
+  if (job.waiting) {
+    of.waiting = job.waiting->reason;
+    of.deadline = job.waiting->deadline;
+  }
+  return rank_of(of, now);
 }
 
 Row row_of(const Json& json, Time now) {

@@ -18,7 +18,8 @@ int convert(const Command& command, Api& api, Terminal& terminal);
 int help(const Command& command, Api& api, Terminal& terminal);
 int version(const Command& command, Api& api, Terminal& terminal);
 
-// The function of a verb of the table (command.h); null for any other name.
+// The function of a verb of the table (command.h); null for any other name, and for `ui`, which
+// calls the others (plugin/ui).
 VerbFunction function_of(std::string_view verb);
 
 }  // namespace holdfast::plugin

@@ -41,6 +41,12 @@ class MemoryApi : public plugin::Api {
     return all;
   }
 
+  Result<> look(const Resource& resource, const std::string& namespace_) override {
+    const Result<std::vector<Json>> all = list(resource, namespace_, {});
+    if (!all.ok()) return all.error();
+    return Unit{};
+  }
+
   Result<Json> create(const Resource& resource, const std::string& namespace_, const Json& object,
                       bool dry_run) override {
     const std::string name = string_at(at(object, "metadata"), "name");
@@ -79,6 +85,22 @@ class MemoryApi : public plugin::Api {
   Result<std::unique_ptr<plugin::Mirror>> mirror(const Resource&, const std::string&,
                                                  const plugin::Selector&) override {
     return make_error(ErrorCode::kTerminal, "no mirror here");
+  }
+
+  Result<std::unique_ptr<plugin::Watch>> watch(const Resource& resource, const std::string&,
+                                               plugin::Watch::Decode decode,
+                                               plugin::Watch::OnChange on_change) override {
+    class Still : public plugin::Watch {
+     public:
+      bool synced() override { return true; }
+      std::string trouble() override { return ""; }
+    };
+    for (const auto& [name, object] : objects) {
+      if (!name.starts_with(std::string(resource.plural) + "/")) continue;
+      const Result<JsonDocument> document = JsonDocument::parse(object.dump());
+      if (const auto made = decode(*document)) on_change(nullptr, made);
+    }
+    return std::unique_ptr<plugin::Watch>(std::make_unique<Still>());
   }
 
   Time now() override { return time; }

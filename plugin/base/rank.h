@@ -1,0 +1,36 @@
+// Which of many jobs a person should look at first. `top` and the page sort by it. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/time.h"
+
+namespace holdfast::plugin {
+
+// The worst first. What needs a person comes before what only waits.
+enum class Rank {
+  kStalled,
+  kLate,
+  kTrouble,
+  kBackoff,
+  kFailed,
+  kCancelling,
+  kPending,
+  kSuspended,
+  kRunning,
+  kCancelled,
+  kSucceeded,
+};
+
+// What a job's rank depends on.
+struct RankOf {
+  std::string phase;
+  bool stalled = false;
+  std::string waiting;  // the reason; empty: it has none
+  std::optional<Time> deadline;
+};
+
+Rank rank_of(const RankOf& job, Time now);
+
+}  // namespace holdfast::plugin

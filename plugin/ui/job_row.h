@@ -1,0 +1,49 @@
+// What the page keeps of each job: some 500 bytes, so that 100,000 jobs fit into a small process.
+//
+// Texts of the cluster are cleaned of control characters and cut to kRowText.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/kube/object.h"
+#include "core/json_view.h"
+#include "core/time.h"
+#include "plugin/base/rank.h"
+
+namespace holdfast::plugin {
+
+// Of one text, in bytes.
+inline constexpr std::size_t kRowText = 256;
+
+struct JobRow : kube::Object {
+  std::string phase;    // "": no operator has read it yet
+  std::string waiting;  // the reason why it waits, or has ended
+  std::string message;  // of it
+  std::string stage;
+  std::string queue;
+  std::string pool;
+  std::string place;   // the node or worker of its first open run
+  std::string labels;  // "a=b,c=d," and so on, at most 1 KiB
+  bool stalled = false;
+  std::string completions;  // "3/10"
+  std::int64_t attempt = 0;
+  std::int64_t failures = 0;
+  std::int64_t priority = 0;
+  std::optional<Time> created;
+  std::optional<Time> since;  // it waits so, or has ended
+  std::optional<Time> deadline;
+
+  bool has_ended() const {
+    return phase == "Succeeded" || phase == "Failed" || phase == "Cancelled";
+  }
+};
+using JobRowPtr = std::shared_ptr<const JobRow>;
+
+Rank rank_of(const JobRow& row, Time now);
+
+// Null: the object has no name, UID or version.
+kube::ObjectPtr decode_job_row(const JsonView& job);
+
+}  // namespace holdfast::plugin

@@ -1,0 +1,173 @@
+#include "plugin/ui/job_table.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+namespace holdfast::plugin {
+namespace {
+
+constexpr std::size_t kSome = 20;
+
+constexpr std::array kSorts = {
+    std::pair{JobSort::kWorst, "worst"}, std::pair{JobSort::kName, "name"},
+    std::pair{JobSort::kPhase, "phase"}, std::pair{JobSort::kReason, "reason"},
+    std::pair{JobSort::kQueue, "queue"}, std::pair{JobSort::kPlace, "node"},
+    std::pair{JobSort::kAge, "age"},     std::pair{JobSort::kSince, "since"}};
+
+// What a row is sorted by: texts, then times, then its name.
+struct SortKey {
+  int rank = 0;
+  std::string text;
+  std::int64_t time = 0;
+  JobRowPtr row;
+
+  bool operator<(const SortKey& other) const {
+    const auto key = [](const SortKey& one) {
+      return std::tie(one.rank, one.text, one.time, one.row->namespace_, one.row->name);
+    };
+    return key(*this) < key(other);
+  }
+};
+
+// Those without a time come last.
+std::int64_t oldest_first(const std::optional<Time>& time) {
+  return time ? time->time_since_epoch().count() : INT64_MAX;
+}
+
+SortKey key_of(const JobRowPtr& row, JobSort sort, Time now) {
+  SortKey key;
+  key.row = row;
+  switch (sort) {
+    case JobSort::kWorst:
+      key.rank = static_cast<int>(rank_of(*row, now));
+      // Of ended jobs, what has ended last comes first.
+      key.time = oldest_first(row->since);
+      if (row->has_ended() && row->since) key.time = -key.time;
+      break;
+    case JobSort::kName:
+      break;
+    case JobSort::kPhase:
+      key.text = row->phase;
+      break;
+    case JobSort::kReason:
+      key.text = row->waiting;
+      break;
+    case JobSort::kQueue:
+      key.text = row->queue;
+      break;
+    case JobSort::kPlace:
+      key.text = row->place;
+      break;
+    case JobSort::kAge:
+      key.time = oldest_first(row->created);
+      break;
+    case JobSort::kSince:
+      key.time = oldest_first(row->since);
+      break;
+  }
+  return key;
+}
+
+bool needs_person(Rank rank) {
+  return rank == Rank::kStalled || rank == Rank::kLate || rank == Rank::kFailed;
+}
+
+void take_first(const std::optional<Time>& time, std::optional<Time>& first) {
+  if (time && (!first || *time < *first)) first = time;
+}
+
+}  // namespace
+
+std::optional<JobSort> parse_job_sort(std::string_view text) {
+  for (const auto& [sort, name] : kSorts) {
+    if (text == name) return sort;
+  }
+  return std::nullopt;
+}
+
+void JobTable::put(const JobRowPtr& before, const JobRowPtr& after) {
+  MutexLock lock(mutex_);
+  ++changes_;
+  if (before) {
+    const auto count = phases_.find(before->phase);
+    if (count != phases_.end() && --count->second == 0) phases_.erase(count);
+    if (!after) rows_.erase(before->key());
+  }
+  if (!after) return;
+  ++phases_[after->phase];
+  rows_[after->key()] = after;
+}
+
+std::uint64_t JobTable::changes() const {
+  MutexLock lock(mutex_);
+  return changes_;
+}
+
+std::size_t JobTable::size() const {
+  MutexLock lock(mutex_);
+  return rows_.size();
+}
+
+std::map<std::string, std::size_t> JobTable::phases() const {
+  MutexLock lock(mutex_);
+  return phases_;
+}
+
+JobRowPtr JobTable::find(const std::string& namespace_, const std::string& name) const {
+  MutexLock lock(mutex_);
+  const auto found = rows_.find(namespace_ + "/" + name);
+  return found == rows_.end() ? nullptr : found->second;
+}
+
+std::vector<JobRowPtr> JobTable::all() const {
+  MutexLock lock(mutex_);
+  std::vector<JobRowPtr> all;
+  all.reserve(rows_.size());
+  for (const auto& [key, row] : rows_) all.push_back(row);
+  return all;
+}
+
+JobView JobTable::view(const JobQuery& query, Time now) const {
+  std::vector<SortKey> keys;
+  for (const JobRowPtr& row : all()) {
+    if (holds(query.filter, *row, now)) keys.push_back(key_of(row, query.sort, now));
+  }
+  JobView view;
+  view.matching = keys.size();
+  const std::size_t first = std::min(query.offset, keys.size());
+  const std::size_t end = std::min(first + query.limit, keys.size());
+  const auto before = [&](const SortKey& a, const SortKey& b) {
+    return query.reverse ? b < a : a < b;
+  };
+  std::partial_sort(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(end), keys.end(),
+                    before);
+  for (std::size_t i = first; i < end; ++i) view.rows.push_back(keys[i].row);
+  return view;
+}
+
+std::vector<Cause> JobTable::causes(Time now) const {
+  std::map<std::pair<Rank, std::string>, std::vector<JobRowPtr>> groups;
+  for (const JobRowPtr& row : all()) {
+    const Rank rank = rank_of(*row, now);
+    if (needs_person(rank)) groups[{rank, row->waiting}].push_back(row);
+  }
+  std::vector<Cause> causes;
+  for (auto& [key, rows] : groups) {
+    Cause cause{key.second, key.first, rows.size(), {}, {}, {}};
+    for (const JobRowPtr& row : rows) {
+      take_first(row->since, cause.oldest);
+      take_first(row->deadline, cause.deadline);
+    }
+    std::sort(rows.begin(), rows.end(), [&](const JobRowPtr& a, const JobRowPtr& b) {
+      return key_of(a, JobSort::kWorst, now) < key_of(b, JobSort::kWorst, now);
+    });
+    rows.resize(std::min(rows.size(), kSome));
+    cause.some = std::move(rows);
+    causes.push_back(std::move(cause));
+  }
+  return causes;
+}
+
+}  // namespace holdfast::plugin

@@ -1,0 +1,270 @@
+#include "plugin/ui/screens.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "api/docs_link.h"
+#include "core/utf8.h"
+#include "plugin/base/job_text.h"
+#include "plugin/explain/advice.h"
+
+namespace holdfast::plugin {
+namespace {
+
+using reconciler::AnyReason;
+
+void put(Json& json, const char* key, const std::string& text) {
+  if (!text.empty()) json[key] = text;
+}
+
+void put(Json& json, const char* key, const std::optional<Time>& time) {
+  if (time) json[key] = format_time(*time);
+}
+
+// The words of a group: why, and what to do, without the names of one job.
+const char* kind_of(Rank rank) {
+  switch (rank) {
+    case Rank::kStalled:
+      return "needs a person";
+    case Rank::kLate:
+      return "the operator is late";
+    default:
+      return "failed";
+  }
+}
+
+constexpr const char* kLateAct =
+    "The operator should have acted on these jobs already. Look whether its replicas run, and at "
+    "their logs.";
+
+// Texts of advice have gaps for one job. A sentence with one that nobody fills here is left out.
+std::string act_of(const Advice& advice) {
+  return fill_gaps(advice.act, {{"ns", "its namespace"},
+                                {"queue", "of its queue"},
+                                {"pool", "of its pool"},
+                                {"node", "its node"}})
+      .value_or("");
+}
+
+Json cause_json(const Cause& cause, Time now) {
+  const AnyReason reason(cause.reason);
+  const Advice& advice = advice_on(reason);
+  Json json = {{"reason", cause.reason},
+               {"kind", kind_of(cause.rank)},
+               {"count", cause.count},
+               {"jobs", Json::array()}};
+  const bool is_late = cause.rank == Rank::kLate;
+  json["what"] =
+      is_late ? "the time of its next step is over, and nothing has happened" : advice.means;
+  json["act"] = is_late ? std::string(kLateAct) : act_of(advice);
+  const std::string_view heading = heading_of(cause.reason);
+  if (!heading.empty()) json["link"] = api::reason_link(heading);
+  put(json, "since", cause.oldest);
+  put(json, "by", cause.deadline);
+  for (const JobRowPtr& row : cause.some) json["jobs"].push_back(row_json(*row, now));
+  return json;
+}
+
+std::vector<JobRowPtr> rows_of(const JobTable& table, const std::string& filter, JobSort sort,
+                               Time now, std::size_t& matching) {
+  JobQuery query;
+  if (const auto parsed = parse_job_filter(filter); parsed.ok()) query.filter = *parsed;
+  query.sort = sort;
+  JobView view = table.view(query, now);
+  matching = view.matching;
+  return std::move(view.rows);
+}
+
+Json rows_json(const std::vector<JobRowPtr>& rows, Time now) {
+  Json json = Json::array();
+  for (const JobRowPtr& row : rows) json.push_back(row_json(*row, now));
+  return json;
+}
+
+}  // namespace
+
+Json row_json(const JobRow& row, Time now) {
+  Json json = {{"ns", row.namespace_},
+               {"name", row.name},
+               {"uid", row.uid},
+               {"phase", row.phase},
+               {"attempt", row.attempt},
+               {"failures", row.failures},
+               {"rank", static_cast<int>(rank_of(row, now))},
+               {"ended", row.has_ended()}};
+  if (row.stalled) json["stalled"] = true;
+  put(json, "reason", row.waiting);
+  put(json, "message", row.message);
+  put(json, "stage", row.stage);
+  put(json, "queue", row.queue);
+  put(json, "pool", row.pool);
+  put(json, "place", row.place);
+  put(json, "completions", row.completions);
+  put(json, "created", row.created);
+  put(json, "since", row.since);
+  put(json, "by", row.deadline);
+  return json;
+}
+
+Json jobs_screen(const JobTable& table, const JobQuery& query, Time now) {
+  const JobView view = table.view(query, now);
+  Json phases = Json::object();
+  for (const auto& [phase, count] : table.phases()) phases[phase.empty() ? "new" : phase] = count;
+  return {{"matching", view.matching},
+          {"total", table.size()},
+          {"offset", query.offset},
+          {"phases", phases},
+          {"rows", rows_json(view.rows, now)}};
+}
+
+Json needs_screen(const JobTable& table, Time now) {
+  Json json = {{"causes", Json::array()}, {"total", table.size()}};
+  for (const Cause& cause : table.causes(now)) json["causes"].push_back(cause_json(cause, now));
+  return json;
+}
+
+Json job_screen(const Model& model, const ExplainFacts& facts, Time now) {
+  constexpr std::size_t kMostEvents = 50;
+  Json json = {{"model", to_json(model, now)}, {"events", Json::array()}};
+  const Json& spec = at(facts.job, "spec");
+  json["suspended"] = bool_at(spec, "suspend");
+  json["priority"] = int_at(at(spec, "queue"), "priority");
+  std::vector<std::pair<Time, Json>> events;
+  for (const Json& event : facts.events) {
+    auto time = moment_at(event, "lastTimestamp");
+    if (!time) time = moment_at(event, "eventTime");
+    if (!time) time = moment_at(event, "firstTimestamp");
+    Json one = {
+        {"type", clean_at(event, "type")},
+        {"reason", clean_at(event, "reason")},
+        {"count", int_at(event, "count", 1)},
+        {"note",
+         clean_text(api::without_reason_link(string_at(event, "note", string_at(event, "message"))),
+                    2048)}};
+    put(one, "time", time);
+    events.emplace_back(time.value_or(Time{}), std::move(one));
+  }
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  events.resize(std::min(events.size(), kMostEvents));
+  for (auto& [time, event] : events) json["events"].push_back(std::move(event));
+  return json;
+}
+
+Json queues_screen(const std::vector<Json>& queues, const JobTable& table, Time now) {
+  Json json = {{"queues", Json::array()}};
+  for (const Json& queue : queues) {
+    const Json& spec = at(queue, "spec");
+    const Json& status = at(queue, "status");
+    const std::string namespace_ = clean_at(at(queue, "metadata"), "namespace");
+    const std::string name = clean_at(at(queue, "metadata"), "name");
+    const std::string in_queue = "ns:" + namespace_ + " queue:" + name;
+    std::size_t holding = 0;
+    std::size_t waiting = 0;
+    const auto holders =
+        rows_of(table, in_queue + " phase:Pending,Running,Backoff", JobSort::kSince, now, holding);
+    const auto waiters = rows_of(table, in_queue + " reason:Queued", JobSort::kAge, now, waiting);
+    Json one = {{"ns", namespace_},
+                {"name", name},
+                {"hold", bool_at(spec, "hold")},
+                {"concurrency", int_at(spec, "concurrency")},
+                {"running", int_at(status, "running")},
+                {"waiting", int_at(status, "waiting")},
+                {"head", at(status, "head").is_array() ? at(status, "head") : Json::array()},
+                {"waiters", rows_json(waiters, now)},
+                {"holders", Json::array()}};
+    for (const JobRowPtr& row : holders) {
+      if (row->waiting != "Queued") one["holders"].push_back(row_json(*row, now));
+    }
+    put(one, "oldest", moment_at(status, "oldestWaitingSince"));
+    for (const Json& condition : at(status, "conditions")) {
+      if (string_at(condition, "type") != "Admitting") continue;
+      if (string_at(condition, "status") == "True") continue;
+      put(one, "reason", clean_at(condition, "reason"));
+      put(one, "message", clean_at(condition, "message"));
+    }
+    json["queues"].push_back(std::move(one));
+  }
+  return json;
+}
+
+Json pools_screen(const std::vector<Json>& pools, const JobTable& table, Time now) {
+  Json json = {{"pools", Json::array()}};
+  for (const Json& pool : pools) {
+    const Json& status = at(pool, "status");
+    const std::string namespace_ = clean_at(at(pool, "metadata"), "namespace");
+    const std::string name = clean_at(at(pool, "metadata"), "name");
+    std::size_t matching = 0;
+    const auto rows =
+        rows_of(table, "ns:" + namespace_ + " pool:" + name, JobSort::kWorst, now, matching);
+    Json one = {{"ns", namespace_},
+                {"name", name},
+                {"most", int_at(at(pool, "spec"), "maxWorkers", 10)},
+                {"workers", int_at(status, "workers")},
+                {"starting", int_at(status, "starting")},
+                {"draining", int_at(status, "draining")},
+                {"slots", int_at(status, "slots")},
+                {"busySlots", int_at(status, "busySlots")},
+                {"waiting", int_at(status, "waiting")},
+                {"failedStarts", int_at(status, "failedStarts")},
+                {"jobs", Json::array()}};
+    put(one, "message", clean_at(status, "message"));
+    for (const JobRowPtr& row : rows) {
+      if (!row->has_ended()) one["jobs"].push_back(row_json(*row, now));
+    }
+    json["pools"].push_back(std::move(one));
+  }
+  return json;
+}
+
+Json operator_screen(const std::vector<Json>& leases, const JobTable& table, Time now) {
+  std::map<std::string, int> shards;
+  int unowned = 0;
+  Json replicas = Json::array();
+  std::vector<const Json*> members;
+  for (const Json& lease : leases) {
+    const std::string holder = clean_at(at(lease, "spec"), "holderIdentity");
+    const std::string role = string_at(at(at(lease, "metadata"), "labels"), "holdfast.dev/lease");
+    if (role == "member") {
+      members.push_back(&lease);
+    } else if (role == "shard") {
+      ++(holder.empty() ? unowned : shards[holder]);
+    }
+  }
+  int alive = 0;
+  for (const Json* const lease : members) {
+    const Json& spec = at(*lease, "spec");
+    const std::string holder = clean_at(spec, "holderIdentity");
+    const auto renewed = moment_at(spec, "renewTime");
+    const std::chrono::seconds duration{
+        std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 15), 1, 3600)};
+    const bool lives = renewed && !holder.empty() && now - *renewed <= duration;
+    if (lives) ++alive;
+    Json one = {{"name", holder},
+                {"ns", clean_at(at(*lease, "metadata"), "namespace")},
+                {"alive", lives},
+                {"shards", shards[holder]}};
+    put(one, "renewed", renewed);
+    replicas.push_back(std::move(one));
+    shards.erase(holder);
+  }
+  for (const auto& [holder, count] : shards) unowned += count;
+  std::size_t late = 0;
+  for (const Cause& cause : table.causes(now)) late += cause.rank == Rank::kLate ? cause.count : 0;
+  const auto lamp = [](const char* name, bool good, const std::string& text) {
+    return Json{{"name", name}, {"good", good}, {"text", text}};
+  };
+  return {
+      {"replicas", replicas},
+      {"lamps",
+       {lamp("A replica acts", alive > 0,
+             std::to_string(alive) + " of " + std::to_string(members.size()) +
+                 " replicas renew their Leases"),
+        lamp("Each shard has a living replica", unowned == 0,
+             unowned == 0 ? "all shards have one" : std::to_string(unowned) + " shards have none"),
+        lamp("No job is late", late == 0,
+             late == 0 ? "each job is within its bound"
+                       : std::to_string(late) + " jobs are past the time of their next step")}}};
+}
+
+}  // namespace holdfast::plugin

@@ -1,0 +1,217 @@
+#include "plugin/ui/streams.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <utility>
+
+#include "core/steady_now.h"
+#include "core/utf8.h"
+#include "plugin/explain/facts_reader.h"
+#include "plugin/explain/model.h"
+#include "plugin/ui/actions.h"
+#include "plugin/ui/screens.h"
+#include "plugin/verbs/verb.h"
+
+namespace holdfast::plugin {
+namespace {
+
+using std::chrono::seconds;
+
+// What is not watched is read again.
+constexpr seconds kReadAgain{5};
+// A job may become late without a change.
+constexpr seconds kLookAgain{5};
+constexpr std::size_t kTroubleText = 500;
+
+// Of the table alone: all jobs, or those that need a person.
+class TableStream : public ScreenStream {
+ public:
+  using Screen = std::function<Json(const JobTable& table, Time now)>;
+  TableStream(const PageSources& sources, Screen screen)
+      : ScreenStream(sources), screen_(std::move(screen)) {}
+
+ protected:
+  std::optional<Json> read(Time now) override {
+    const std::uint64_t changes = sources_.table.changes();
+    const SteadyTime at = steady_now();
+    if (looked_ && changes == changes_ && at - *looked_ < kLookAgain) return std::nullopt;
+    changes_ = changes;
+    looked_ = at;
+    return screen_(sources_.table, now);
+  }
+
+ private:
+  const Screen screen_;
+  std::uint64_t changes_ = 0;
+  std::optional<SteadyTime> looked_;
+};
+
+// One job, as explain reads it.
+class JobStream : public ScreenStream {
+ public:
+  JobStream(const PageSources& sources, std::string in_namespace, std::string name)
+      : ScreenStream(sources), namespace_(std::move(in_namespace)), name_(std::move(name)) {}
+
+ protected:
+  std::optional<Json> read(Time) override {
+    const JobRowPtr row = sources_.table.find(namespace_, name_);
+    const std::uint64_t version = row ? row->version : 0;
+    const SteadyTime at = steady_now();
+    if (looked_ && version == version_ && at - *looked_ < kReadAgain) return std::nullopt;
+    looked_ = at;
+    version_ = version;
+    return whole();
+  }
+
+ private:
+  Json whole() {
+    Result<> known = Unit{};
+    if (reader_) {
+      known = reader_->read();
+    } else {
+      Result<Json> job = sources_.api.get(kJobs, namespace_, name_);
+      if (job.ok()) {
+        reader_ = std::make_unique<FactsReader>(sources_.api, std::move(*job),
+                                                sources_.operator_namespace);
+      } else {
+        known = job.error();
+      }
+    }
+    if (!known.ok()) {
+      return {{"error",
+               clean_text(advice(known.error(), {"get", kJobs, namespace_, name_}), kTroubleText)}};
+    }
+    const Time now = sources_.api.now();
+    return job_screen(model_of(reader_->facts(), now), reader_->facts(), now);
+  }
+
+  const std::string namespace_;
+  const std::string name_;
+  std::unique_ptr<FactsReader> reader_;
+  std::uint64_t version_ = 0;
+  std::optional<SteadyTime> looked_;
+};
+
+// A list of few objects, beside the table.
+class PlacesStream : public ScreenStream {
+ public:
+  using Screen = std::function<Json(const std::vector<Json>&, const JobTable&, Time)>;
+  using List = std::function<Result<std::vector<Json>>(Api& api)>;
+  PlacesStream(const PageSources& sources, const Resource& resource, List list, Screen screen)
+      : ScreenStream(sources),
+        resource_(resource),
+        list_(std::move(list)),
+        screen_(std::move(screen)) {}
+
+ protected:
+  std::optional<Json> read(Time now) override {
+    const SteadyTime at = steady_now();
+    const bool is_due = !looked_ || at - *looked_ >= kReadAgain;
+    const std::uint64_t changes = sources_.table.changes();
+    if (!is_due && changes == changes_) return std::nullopt;
+    changes_ = changes;
+    if (is_due) {
+      looked_ = at;
+      Result<std::vector<Json>> list = list_(sources_.api);
+      if (!list.ok()) {
+        return Json{
+            {"error", clean_text(advice(list.error(), {"list", resource_, sources_.namespace_, ""}),
+                                 kTroubleText)}};
+      }
+      objects_ = std::move(*list);
+    }
+    return screen_(objects_, sources_.table, now);
+  }
+
+ private:
+  const Resource resource_;
+  const List list_;
+  const Screen screen_;
+  std::vector<Json> objects_;
+  std::uint64_t changes_ = 0;
+  std::optional<SteadyTime> looked_;
+};
+
+Result<JobQuery> job_query(const WebRequest& request) {
+  JobQuery query;
+  Result<JobFilter> filter = parse_job_filter(query_of(request, "filter"));
+  if (!filter.ok()) return filter.error();
+  query.filter = std::move(*filter);
+  const std::string sort = query_of(request, "sort");
+  const auto known = parse_job_sort(sort.empty() ? "worst" : sort);
+  if (!known) return make_error(ErrorCode::kInvalid, "there is no such column to sort by");
+  query.sort = *known;
+  query.reverse = query_of(request, "reverse") == "true";
+  const std::string offset = query_of(request, "offset");
+  std::from_chars(offset.data(), offset.data() + offset.size(), query.offset);
+  return query;
+}
+
+// Those of the operator: in its namespace, else in all, else where it usually is.
+Result<std::vector<Json>> operator_leases(Api& api, const std::string& namespace_) {
+  const Selector selector = {.labels = "holdfast.dev/lease", .fields = ""};
+  Result<std::vector<Json>> leases = api.list(kLeases, namespace_, selector);
+  const bool is_forbidden = !leases.ok() && leases.error().code == ErrorCode::kForbidden;
+  if (is_forbidden && namespace_.empty()) return api.list(kLeases, "holdfast-system", selector);
+  return leases;
+}
+
+}  // namespace
+
+std::string ScreenStream::next() {
+  const Time now = sources_.api.now();
+  const std::string trouble =
+      sources_.watch ? clean_text(sources_.watch->trouble(), kTroubleText) : "";
+  const bool synced = !sources_.watch || sources_.watch->synced();
+  std::optional<Json> screen = read(now);
+  std::string text = screen ? screen->dump() : last_;
+  if (text == last_ && trouble == trouble_ && synced == synced_) return "";
+  last_ = std::move(text);
+  trouble_ = trouble;
+  synced_ = synced;
+  return "{\"now\":\"" + format_time(now) + "\",\"synced\":" + (synced ? "true" : "false") +
+         ",\"trouble\":" + Json(trouble).dump() + ",\"screen\":" + last_ + "}";
+}
+
+Result<std::shared_ptr<ScreenStream>> open_stream(const PageSources& sources,
+                                                  const WebRequest& request) {
+  using Opened = std::shared_ptr<ScreenStream>;
+  const std::string screen = query_of(request, "screen");
+  if (screen == "jobs") {
+    Result<JobQuery> query = job_query(request);
+    if (!query.ok()) return query.error();
+    return Opened(std::make_shared<TableStream>(
+        sources, [query = std::move(*query)](const JobTable& table, Time now) {
+          return jobs_screen(table, query, now);
+        }));
+  }
+  if (screen == "needs") return Opened(std::make_shared<TableStream>(sources, needs_screen));
+  if (screen == "job") {
+    const std::string namespace_ = query_of(request, "ns");
+    const std::string name = query_of(request, "name");
+    if (!is_object_name(namespace_) || !is_object_name(name)) {
+      return make_error(ErrorCode::kInvalid, "a job has a namespace and a name");
+    }
+    return Opened(std::make_shared<JobStream>(sources, namespace_, name));
+  }
+  const auto list_of = [namespace_ = sources.namespace_](const Resource& resource) {
+    return [resource, namespace_](Api& api) { return api.list(resource, namespace_, {}); };
+  };
+  if (screen == "queues") {
+    return Opened(
+        std::make_shared<PlacesStream>(sources, kQueues, list_of(kQueues), queues_screen));
+  }
+  if (screen == "pools") {
+    return Opened(std::make_shared<PlacesStream>(sources, kPools, list_of(kPools), pools_screen));
+  }
+  if (screen == "operator") {
+    return Opened(std::make_shared<PlacesStream>(
+        sources, kLeases,
+        [where = sources.operator_namespace](Api& api) { return operator_leases(api, where); },
+        operator_screen));
+  }
+  return make_error(ErrorCode::kInvalid, "there is no such screen");
+}
+
+}  // namespace holdfast::plugin

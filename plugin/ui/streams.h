@@ -1,0 +1,47 @@
+// One screen that a browser has open: asked four times a second, it says what has changed.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/json.h"
+#include "plugin/base/api.h"
+#include "plugin/ui/job_table.h"
+#include "plugin/ui/web_server.h"
+
+namespace holdfast::plugin {
+
+// What all streams read.
+struct PageSources {
+  Api& api;
+  const JobTable& table;
+  Watch* watch = nullptr;  // of the table; null: it never changes
+  std::string namespace_;
+  std::string operator_namespace;
+};
+
+class ScreenStream {
+ public:
+  virtual ~ScreenStream() = default;
+  // An event's data: {"now", "trouble", "synced", "screen"}; empty: nothing is new. One at a time.
+  std::string next();
+
+ protected:
+  explicit ScreenStream(const PageSources& sources) : sources_(sources) {}
+  // None: it has not changed since the last call.
+  virtual std::optional<Json> read(Time now) = 0;
+
+  const PageSources sources_;
+
+ private:
+  std::string last_;
+  std::string trouble_;
+  bool synced_ = false;
+};
+
+// The stream that ?screen= names. kInvalid says what is wrong with the query.
+Result<std::shared_ptr<ScreenStream>> open_stream(const PageSources& sources,
+                                                  const WebRequest& request);
+
+}  // namespace holdfast::plugin

@@ -1,0 +1,104 @@
+// Calls of the plugin's server. Events are read by fetch: an EventSource could not send the token.
+import { signal } from "@preact/signals";
+import { hearTime } from "./clock";
+import type { Envelope } from "./model";
+
+let token = "";
+export function useToken(given: string): void {
+  token = given;
+}
+
+// What the page says about its connection: "" while all is current.
+export const trouble = signal("");
+// When the plugin was heard last.
+export const heard = signal("");
+
+function headers(): Record<string, string> {
+  return { Authorization: `Bearer ${token}` };
+}
+
+const lost = "the program that serves this page has ended: start kubectl holdfast ui again";
+
+async function failure(reply: Response): Promise<string> {
+  if (reply.status === 401) {
+    return "this tab's token is not that of the running program: open the address that it printed";
+  }
+  const text = await reply.text();
+  try {
+    return (JSON.parse(text) as { error?: string }).error ?? text;
+  } catch {
+    return text;
+  }
+}
+
+export async function get<T>(path: string, query: Record<string, string>): Promise<T> {
+  const reply = await fetch(`${path}?${new URLSearchParams(query)}`, { headers: headers() });
+  if (!reply.ok) throw new Error(await failure(reply));
+  return reply.headers.get("Content-Type") === "application/json"
+    ? ((await reply.json()) as T)
+    : ((await reply.text()) as T);
+}
+
+export async function post<T>(path: string, body: unknown): Promise<T> {
+  const reply = await fetch(path, { method: "POST", headers: headers(), body: JSON.stringify(body) });
+  if (!reply.ok) throw new Error(await failure(reply));
+  return (await reply.json()) as T;
+}
+
+// The data of each whole event in `text`, and what is left.
+export function splitEvents(text: string): { data: string[]; rest: string } {
+  const blocks = text.split("\n\n");
+  const rest = blocks.pop() ?? "";
+  const data = blocks.filter((block) => block.startsWith("data: ")).map((block) => block.slice(6));
+  return { data, rest };
+}
+
+// Follows a screen until the signal aborts. A stream that breaks is opened again.
+export async function follow<Screen>(
+  query: Record<string, string>,
+  signal: AbortSignal,
+  show: (screen: Screen) => void,
+  refuse: (why: string) => void,
+): Promise<void> {
+  const pause = 1000;
+  while (!signal.aborted) {
+    try {
+      const reply = await fetch(`/api/events?${new URLSearchParams(query)}`, {
+        headers: headers(),
+        signal,
+      });
+      if (!reply.ok) {
+        const why = await failure(reply);
+        if (reply.status === 401) trouble.value = why;
+        else refuse(why);
+        return;
+      }
+      refuse("");
+      await read(reply, show);
+    } catch {
+      if (signal.aborted) return;
+    }
+    if (signal.aborted) return;
+    trouble.value = lost;
+    await new Promise((done) => setTimeout(done, pause));
+  }
+}
+
+async function read<Screen>(reply: Response, show: (screen: Screen) => void): Promise<void> {
+  const reader = reply.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (!reader) return;
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const split = splitEvents(text + value);
+    text = split.rest;
+    for (const data of split.data) {
+      const envelope = JSON.parse(data) as Envelope<Screen>;
+      hearTime(envelope.now);
+      trouble.value = envelope.trouble;
+      if (!envelope.trouble) heard.value = envelope.now;
+      show(envelope.screen);
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import { render } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { heard, trouble, useToken } from "./api";
+import { clockText, now, startClock } from "./clock";
+import { Confirmation } from "./parts/actions";
+import { Job } from "./screens/job";
+import { Jobs } from "./screens/jobs";
+import { Needs } from "./screens/needs";
+import { Operator } from "./screens/operator";
+import { Pools } from "./screens/pools";
+import { Queues } from "./screens/queues";
+import { addressOf, place, startPlaces, takeToken } from "./session";
+
+const screens = [
+  ["needs", "Needs you"], ["jobs", "Jobs"], ["queues", "Queues"], ["pools", "Pools"], ["operator", "Operator"],
+] as const;
+
+function Screen() {
+  switch (place.value.screen) {
+    case "jobs":
+      return <Jobs />;
+    case "job":
+      return <Job key={place.value.query.toString()} />;
+    case "queues":
+      return <Queues />;
+    case "pools":
+      return <Pools />;
+    case "operator":
+      return <Operator />;
+    default:
+      return <Needs />;
+  }
+}
+
+// What the page shows may be old: it says how old.
+function Trouble() {
+  const at = heard.value ? clockText(Date.parse(heard.value), now.value) : "";
+  return (
+    <div role="status" class={trouble.value ? "trouble" : "hidden"}>
+      {trouble.value ? `${at ? `As of ${at} UTC. ` : ""}Not current: ${trouble.value}` : ""}
+    </div>
+  );
+}
+
+function App() {
+  const main = useRef<HTMLElement>(null);
+  const screen = place.value.screen;
+  useEffect(() => {
+    document.title = `${screens.find(([key]) => key === screen)?.[1] ?? place.value.query.get("name") ?? "Job"} - Holdfast`;
+  }, [place.value]);
+  useEffect(() => {
+    const keys = (event: KeyboardEvent) => {
+      const types = event.target instanceof HTMLInputElement && event.target.type !== "checkbox";
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "/" && !types) {
+        event.preventDefault();
+        const filter = document.getElementById("filter");
+        if (filter) filter.focus();
+        else location.hash = addressOf("jobs");
+      } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) {
+        if (types) (event.target as HTMLElement).blur();
+        else if (place.value.screen === "job") history.back();
+      } else if ((event.key === "j" || event.key === "k") && !types && event.target === document.body) {
+        document.querySelector<HTMLElement>(".scroll")?.focus();
+      }
+    };
+    addEventListener("keydown", keys);
+    return () => removeEventListener("keydown", keys);
+  }, []);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => {
+        event.preventDefault();
+        main.current?.focus();
+      }}>To the content</a>
+      <header>
+        <b>Holdfast</b>
+        <nav aria-label="Screens">
+          {screens.map(([key, label]) => (
+            <a key={key} href={addressOf(key)} aria-current={key === screen ? "page" : undefined}>{label}</a>
+          ))}
+        </nav>
+      </header>
+      <Trouble />
+      <main id="main" ref={main} tabIndex={-1}><Screen /></main>
+      <Confirmation />
+    </>
+  );
+}
+
+const token = takeToken();
+const root = document.getElementById("root");
+if (root) {
+  if (token) {
+    useToken(token);
+    startClock();
+    startPlaces();
+    render(<App />, root);
+  } else {
+    root.textContent = "This address has no token: open the one that kubectl holdfast ui printed.";
+  }
+}

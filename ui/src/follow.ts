@@ -1,0 +1,18 @@
+// A screen's data, for a component: followed while it is shown.
+import { useEffect, useState } from "preact/hooks";
+import { follow } from "./api";
+
+export function useScreen<Screen>(query: Record<string, string>): {
+  screen: Screen | undefined;
+  refused: string;
+} {
+  const [screen, show] = useState<Screen | undefined>(undefined);
+  const [refused, refuse] = useState("");
+  const key = new URLSearchParams(query).toString();
+  useEffect(() => {
+    const end = new AbortController();
+    void follow<Screen>(query, end.signal, show, refuse);
+    return () => end.abort();
+  }, [key]);
+  return { screen, refused };
+}
