@@ -50,7 +50,8 @@ function App() {
   }, [place.value]);
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
-      const types = event.target instanceof HTMLInputElement && event.target.type !== "checkbox";
+      const target = event.target as HTMLElement;
+      const types = target instanceof HTMLInputElement && target.type !== "checkbox";
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "/" && !types) {
         event.preventDefault();
@@ -58,10 +59,10 @@ function App() {
         if (filter) filter.focus();
         else location.hash = addressOf("jobs");
       } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) {
-        if (types) (event.target as HTMLElement).blur();
+        if (types) target.blur();
         else if (place.value.screen === "job") history.back();
-      } else if ((event.key === "j" || event.key === "k") && !types && event.target === document.body) {
-        document.querySelector<HTMLElement>(".scroll")?.focus();
+      } else if ((event.key === "j" || event.key === "k") && !types && !target.closest("[role=grid], dialog")) {
+        document.querySelector<HTMLElement>("[role=grid]")?.focus();
       }
     };
     addEventListener("keydown", keys);

@@ -32,6 +32,7 @@ export function Jobs() {
     replacePlace("jobs", { filter, sort, reverse, ...query });
   };
   const total = screen?.matching ?? 0;
+  const grid = useRef<HTMLDivElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const list = useVirtual(box, total);
   const items = list?.getVirtualItems() ?? [];
@@ -59,8 +60,8 @@ export function Jobs() {
     const row = rowAt(cursor);
     if (event.key === "j" || event.key === "ArrowDown") move(cursor + 1);
     else if (event.key === "k" || event.key === "ArrowUp") move(cursor - 1);
-    else if (event.key === "Enter" && row && event.target === box.current) location.hash = jobAddress(row);
-    else if (event.key === " " && row && event.target === box.current) toggle(row);
+    else if (event.key === "Enter" && row && event.target === grid.current) location.hash = jobAddress(row);
+    else if (event.key === " " && row && event.target === grid.current) toggle(row);
     else return;
     event.preventDefault();
   };
@@ -80,7 +81,9 @@ export function Jobs() {
           <button type="button" onClick={() => setChosen(new Map())}>Choose none</button>
         </section>
       ) : null}
-      <div class="grid" role="grid" aria-rowcount={total + 1} aria-label="Jobs">
+      <div class="grid" role="grid" ref={grid} tabIndex={0} onKeyDown={onKey} aria-rowcount={total + 1}
+           aria-label="Jobs: j and k move, Enter opens, Space chooses"
+           aria-activedescendant={at ? `row-${at.uid}` : undefined}>
         <div role="row" aria-rowindex={1} class="row head">
           <span role="columnheader"><span class="hidden">Chosen</span></span>
           {columns.map(([key, label]) => (
@@ -93,9 +96,7 @@ export function Jobs() {
             </span>
           ))}
         </div>
-        <div class="scroll" role="rowgroup" ref={box} tabIndex={0} onKeyDown={onKey}
-             aria-label="Rows: j and k move, Enter opens, Space chooses"
-             aria-activedescendant={at ? `row-${at.uid}` : undefined}>
+        <div class="scroll" role="rowgroup" ref={box} tabIndex={-1}>
           <div role="presentation" style={{ height: `${total * rowHeight}px`, position: "relative" }}>
             {items.map((item) => {
               const row = rowAt(item.index);

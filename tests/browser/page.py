@@ -1,0 +1,56 @@
+"""The page of `kubectl holdfast ui` as a process, and what a browser complains of."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+from plugin import plugin_binary
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+AXE = ROOT / "ui/node_modules/axe-core/axe.min.js"
+CHROMIUM = os.environ.get("HOLDFAST_CHROMIUM") or shutil.which("chromium")
+
+
+@contextlib.contextmanager
+def serve(kubeconfig, *flags, env=None):
+    """`kubectl holdfast ui` as a process; the address that it prints."""
+    process = subprocess.Popen(
+        [plugin_binary(), "ui", "--no-open", *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={"PATH": os.environ["PATH"], "HOME": "/nowhere", "KUBECONFIG": str(kubeconfig)} | (env or {}))
+    try:
+        address = None
+        for line in process.stdout:
+            if found := re.search(r"http://127\.0\.0\.1:\d+/#token=[0-9a-f]{64}", line):
+                address = found[0]
+                break
+        assert address, process.stderr.read()
+        yield address, process
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+class Watched:
+    """A page of the browser, and what it complains of."""
+
+    def __init__(self, page):
+        self.page = page
+        self.complaints = []
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
+        page.on("request", lambda request: self._check(request.url))
+
+    def _check(self, url):
+        if not url.startswith(("http://127.0.0.1:", "data:", "blob:")):
+            self.complaints.append(f"asked {url}")
+
+    def axe(self):
+        """The page's violations of WCAG 2.2 AA, by the rules of axe."""
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate(
+            "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})")
+        return [f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes']][:3]}"
+                for one in found["violations"]]
