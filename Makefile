@@ -57,9 +57,10 @@ build: configure ## Build everything (PRESET=dev, release, asan, tsan)
 	@cmake --build --preset $(PRESET)
 
 .PHONY: plugin
-plugin: setup ## Build kubectl-holdfast as one static program, and pack it for krew (URL=https://...)
+plugin: ## Build kubectl-holdfast as one static program, and pack it for krew (URL=https://...)
+	@hack/setup --ui
 	@hack/static-libraries >/dev/null
-	@cmake --preset release >/dev/null && cmake --build --preset release --target kubectl-holdfast
+	@cmake --preset release -DHOLDFAST_UI=ON >/dev/null && cmake --build --preset release --target kubectl-holdfast
 	@hack/krew build/release/plugin/kubectl-holdfast build/krew $(URL)
 
 .PHONY: unit
@@ -112,6 +113,24 @@ test-long: tools build ## Run the tests that wait for minutes: long outages, fif
 chart: tools build ## Run the tests of the Helm chart, charts/install.yaml and the alerts, on a real API server
 	@/usr/bin/python3 -m pytest tests/chart -q
 
+.PHONY: ui
+ui: ## Check the page's TypeScript, and run its unit tests
+	@hack/setup --ui
+	@hack/ui
+	@cd ui && npm run --silent check && npm run --silent test
+
+.PHONY: ui-dev
+ui-dev: ## Serve the page against recorded data, and build it anew when a file changes
+	@hack/setup --ui
+	@hack/ui && node ui/dev.mjs
+
+.PHONY: browser
+browser: tools configure ui ## Try the page in a real browser (PYTEST_ARGS="-k keyboard")
+	@hack/setup --browser
+	@cmake --preset $(PRESET) -DHOLDFAST_UI=ON >/dev/null
+	@cmake --build --preset $(PRESET) --target kubectl-holdfast holdfast-operator
+	@hack/browser $(PYTEST_ARGS)
+
 .PHONY: e2e
 e2e: tools configure ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (HOLDFAST_KEEP=1 keeps it)
 	@hack/timed "plugin" cmake --build --preset $(PRESET) --target kubectl-holdfast
@@ -126,6 +145,7 @@ test: ## Set up everything and run all tests
 	@hack/timed "thread-safety check and fuzz" $(MAKE) --no-print-directory fuzz-short
 	@hack/timed "model" $(MAKE) --no-print-directory model
 	@hack/timed "integration tests" $(MAKE) --no-print-directory integration
+	@hack/timed "the page in a browser" $(MAKE) --no-print-directory browser
 
 .PHONY: demo
 demo: ## Set up everything and show a real job survive a node's death

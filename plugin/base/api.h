@@ -68,7 +68,8 @@ class Watch {
   virtual std::string trouble() = 0;
 
   using Decode = std::function<kube::ObjectPtr(const JsonView&)>;
-  // On a thread of its own, in order. Null before: it is new; null after: it is gone.
+  // On a thread of its own, in order. Null before: it is new; null after: it is gone. Both null:
+  // the first list has been reported.
   using OnChange = std::function<void(const kube::ObjectPtr& before, const kube::ObjectPtr& after)>;
 };
 
@@ -84,8 +85,10 @@ class Api {
   // All pages. An empty namespace means all.
   virtual Result<std::vector<Json>> list(const Resource& resource, const std::string& namespace_,
                                          const Selector& selector) = 0;
-  // Lists at most one object: the error says what a list would.
-  virtual Result<> look(const Resource& resource, const std::string& namespace_) = 0;
+  // The first 500 of a list, as the decoder makes them. The error says what a list would.
+  virtual Result<std::vector<kube::ObjectPtr>> first_page(const Resource& resource,
+                                                          const std::string& namespace_,
+                                                          Watch::Decode decode) = 0;
   virtual Result<Json> create(const Resource& resource, const std::string& namespace_,
                               const Json& object, bool dry_run) = 0;
   // A JSON merge patch.

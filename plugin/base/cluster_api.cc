@@ -172,8 +172,10 @@ class ClusterApi::ClusterWatch : public Watch {
           cache::Informer::Dependencies{cluster_.thread.loop(), cluster_.client(), cluster_.random,
                                         Log()},
           kind, namespaces);
-      informer_->on_change([on_change = std::move(on_change)](const cache::Change& change) {
-        on_change(change.before, change.after);
+      informer_->on_change(
+          [on_change](const cache::Change& change) { on_change(change.before, change.after); });
+      informer_->on_progress([this, on_change = std::move(on_change)] {
+        if (informer_->synced() && !std::exchange(was_synced_, true)) on_change(nullptr, nullptr);
       });
       informer_->start();
     });
@@ -193,6 +195,7 @@ class ClusterApi::ClusterWatch : public Watch {
  private:
   Cluster& cluster_;
   std::unique_ptr<cache::Informer> informer_;  // loop only
+  bool was_synced_ = false;                    // loop only
 };
 
 ClusterApi::ClusterApi(std::string kubeconfig, std::string context,
@@ -268,14 +271,18 @@ Result<std::vector<Json>> ClusterApi::list(const Resource& resource, const std::
   return all;
 }
 
-Result<> ClusterApi::look(const Resource& resource, const std::string& namespace_) {
+Result<std::vector<kube::ObjectPtr>> ClusterApi::first_page(const Resource& resource,
+                                                            const std::string& namespace_,
+                                                            Watch::Decode decode) {
   const Result<Cluster*> cluster = logged_in();
   if (!cluster.ok()) return cluster.error();
-  const kube::Kind kind = kind_of(resource, {});
-  const auto page = (*cluster)->thread.await<Result<kube::ListPage>>(
-      [&] { return (*cluster)->client().list(kind, namespace_, "limit=1", options()); });
+  kube::Kind kind = kind_of(resource, {});
+  kind.decode = std::move(decode);
+  const std::string query = "limit=" + std::to_string(kPageSize);
+  auto page = (*cluster)->thread.await<Result<kube::ListPage>>(
+      [&] { return (*cluster)->client().list(kind, namespace_, query, options()); });
   if (!page.ok()) return page.error();
-  return Unit{};
+  return std::move(page->items);
 }
 
 Result<Json> ClusterApi::create(const Resource& resource, const std::string& namespace_,

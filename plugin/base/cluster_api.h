@@ -26,7 +26,9 @@ class ClusterApi : public Api {
                    const std::string& name) override;
   Result<std::vector<Json>> list(const Resource& resource, const std::string& namespace_,
                                  const Selector& selector) override;
-  Result<> look(const Resource& resource, const std::string& namespace_) override;
+  Result<std::vector<kube::ObjectPtr>> first_page(const Resource& resource,
+                                                  const std::string& namespace_,
+                                                  Watch::Decode decode) override;
   Result<Json> create(const Resource& resource, const std::string& namespace_, const Json& object,
                       bool dry_run) override;
   Result<Json> patch(const Resource& resource, const std::string& namespace_,

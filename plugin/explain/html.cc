@@ -265,6 +265,7 @@ std::string html_of(const Model& model, Time now) {
 }
 
 void leave_words_out(Model& model) {
+  model.summary = model.summary.with_words(without_words);
   for (Fact& fact : model.facts) {
     fact.words.clear();
     fact.text = fact.text.with_words(without_words);

@@ -39,6 +39,21 @@ void take_job(const Explaining& explaining, Model& model) {
   if (model.needs_person) model.state += ", needs a person";
 }
 
+// "no node fits the pod: 0/3 nodes are available". The reason's name is no word of a sentence.
+Text summary_of(const Model& model) {
+  Text what;
+  Text why;
+  for (const Fact& fact : model.facts) {
+    if (fact.name == "what") what = fact.text;
+    if (fact.name == "why") why = fact.text;
+  }
+  const std::string name = model.reason + ": ";
+  what = what.with_words([&](std::string words) {
+    return words.starts_with(name) ? words.substr(name.size()) : words;
+  });
+  return what.empty() || why.empty() ? what : what + ": " + why;
+}
+
 }  // namespace
 
 Model model_of(const ExplainFacts& facts, Time now) {
@@ -56,6 +71,7 @@ Model model_of(const ExplainFacts& facts, Time now) {
   } else {
     explain_waiting(explaining, model);
   }
+  model.summary = summary_of(model);
   model.runs = runs_model(explaining);
   model.stages = stage_models(explaining);
   model.attempts = attempt_models(explaining);

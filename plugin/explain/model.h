@@ -111,6 +111,7 @@ struct Model {
   std::optional<Time> ended;
   std::string reason;  // one word: why it waits, or has ended
   std::string link;    // where the manual says more of it; empty: it does not
+  Text summary;        // one sentence: what and why; empty: it waits for nothing that is on record
   std::vector<Fact> facts;
   AdviceModel advice;
   RunsModel runs;

@@ -128,6 +128,7 @@ Json to_json(const Model& model, Time now) {
                {"readAt", format_time(now)},
                {"job", job_of(model)},
                {"state", model.state},
+               {"summary", sentence_of(model.summary, now)},
                {"needsPerson", model.needs_person},
                {"advice", {{"text", model.advice.text}, {"commands", model.advice.commands}}},
                {"facts", Json::array()},

@@ -53,8 +53,10 @@ class ChosenApi : public Api {
                                  const Selector& selector) override {
     return api_.list(resource, namespace_, selector);
   }
-  Result<> look(const Resource& resource, const std::string& namespace_) override {
-    return api_.look(resource, namespace_);
+  Result<std::vector<kube::ObjectPtr>> first_page(const Resource& resource,
+                                                  const std::string& namespace_,
+                                                  Watch::Decode decode) override {
+    return api_.first_page(resource, namespace_, std::move(decode));
   }
   Result<Json> create(const Resource& resource, const std::string& namespace_, const Json& object,
                       bool dry_run) override {

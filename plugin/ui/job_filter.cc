@@ -110,8 +110,8 @@ bool holds(const JobFilter& filter, const JobRow& row, Time now) {
       !is_one_of(filter.pools, row.pool) || !is_one_of(filter.places, row.place)) {
     return false;
   }
-  if (!filter.phases.empty() && !is_one_of(filter.phases, lower(row.phase))) return false;
-  if (!filter.reasons.empty() && !is_one_of(filter.reasons, lower(row.waiting))) return false;
+  if (!filter.phases.empty() && !is_one_of(filter.phases, lower(row.phase.get()))) return false;
+  if (!filter.reasons.empty() && !is_one_of(filter.reasons, lower(row.waiting.get()))) return false;
   if (!filter.labels.empty() &&
       std::none_of(filter.labels.begin(), filter.labels.end(),
                    [&](const std::string& label) { return has_label(row.labels, label); })) {

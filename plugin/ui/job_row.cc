@@ -1,11 +1,18 @@
 #include "plugin/ui/job_row.h"
 
+#include <set>
+
+#include "core/thread_annotations.h"
 #include "core/utf8.h"
 
 namespace holdfast::plugin {
 namespace {
 
 constexpr std::size_t kLabels = 1024;
+
+SharedText shared(const JsonView& object, std::string_view key) {
+  return SharedText(clean_text(string_at(object, key), kRowText));
+}
 
 std::string clean(const JsonView& object, std::string_view key) {
   return clean_text(string_at(object, key), kRowText);
@@ -31,15 +38,15 @@ void take_end(const JsonView& status, JobRow& row) {
                                                            : "Complete";
   for (const JsonView& condition : at(status, "conditions")) {
     if (!(at(condition, "type") == type)) continue;
-    row.waiting = clean(condition, "reason");
-    row.message = clean(condition, "message");
+    row.waiting = shared(condition, "reason");
+    if (type != "Complete") row.message = clean(condition, "message");
   }
   row.since = time_at(status, "completionTime");
 }
 
 void take_wait(const JsonView& status, JobRow& row) {
   const JsonView waiting = at(status, "waiting");
-  row.waiting = clean(waiting, "reason");
+  row.waiting = shared(waiting, "reason");
   row.message = clean(waiting, "message");
   row.since = time_at(waiting, "since");
   row.deadline = time_at(waiting, "deadline");
@@ -49,13 +56,22 @@ void take_wait(const JsonView& status, JobRow& row) {
     }
   }
   for (const JsonView& run : at(status, "runs")) {
-    row.place = clean(run, "workerName");
-    if (row.place.empty()) row.place = clean(run, "nodeName");
+    row.place = shared(run, "workerName");
+    if (row.place.empty()) row.place = shared(run, "nodeName");
     if (!row.place.empty()) break;
   }
 }
 
 }  // namespace
+
+SharedText::SharedText(std::string_view text) {
+  static Mutex mutex;
+  static std::set<std::string, std::less<>> texts;
+  MutexLock lock(mutex);
+  auto found = texts.find(text);
+  if (found == texts.end()) found = texts.emplace(text).first;
+  text_ = &*found;
+}
 
 Rank rank_of(const JobRow& row, Time now) {
   return rank_of(RankOf{row.phase, row.stalled, row.waiting, row.deadline}, now);
@@ -69,10 +85,10 @@ kube::ObjectPtr decode_job_row(const JsonView& job) {
   const JsonView status = at(job, "status");
   row->labels = labels_of(metadata);
   row->created = time_at(metadata, "creationTimestamp");
-  row->phase = clean(status, "phase");
-  row->stage = clean(status, "stage");
-  row->queue = clean(at(spec, "queue"), "name");
-  row->pool = clean(at(spec, "workerPool"), "name");
+  row->phase = shared(status, "phase");
+  row->stage = shared(status, "stage");
+  row->queue = shared(at(spec, "queue"), "name");
+  row->pool = shared(at(spec, "workerPool"), "name");
   row->priority = int_at(at(spec, "queue"), "priority");
   row->attempt = int_at(status, "attempt");
   row->failures = int_at(status, "failures");

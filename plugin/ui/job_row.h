@@ -17,15 +17,30 @@ namespace holdfast::plugin {
 // Of one text, in bytes.
 inline constexpr std::size_t kRowText = 256;
 
+// A text that many jobs have in common, kept once for as long as the process lives: phases, reasons,
+// queues, nodes.
+class SharedText {
+ public:
+  SharedText() : SharedText(std::string_view()) {}
+  explicit SharedText(std::string_view text);
+  const std::string& get() const { return *text_; }
+  operator const std::string&() const { return *text_; }  // NOLINT: it is read as one
+  bool empty() const { return text_->empty(); }
+  bool operator==(std::string_view other) const { return *text_ == other; }
+
+ private:
+  const std::string* text_;
+};
+
 struct JobRow : kube::Object {
-  std::string phase;    // "": no operator has read it yet
-  std::string waiting;  // the reason why it waits, or has ended
-  std::string message;  // of it
-  std::string stage;
-  std::string queue;
-  std::string pool;
-  std::string place;   // the node or worker of its first open run
-  std::string labels;  // "a=b,c=d," and so on, at most 1 KiB
+  SharedText phase;    // "": no operator has read it yet
+  SharedText waiting;  // the reason why it waits, or has ended
+  SharedText stage;
+  SharedText queue;
+  SharedText pool;
+  SharedText place;     // the node or worker of its first open run
+  std::string message;  // why; a job that has succeeded needs none
+  std::string labels;   // "a=b,c=d," and so on, at most 1 KiB
   bool stalled = false;
   std::string completions;  // "3/10"
   std::int64_t attempt = 0;

@@ -16,16 +16,16 @@ constexpr std::array kSorts = {
     std::pair{JobSort::kQueue, "queue"}, std::pair{JobSort::kPlace, "node"},
     std::pair{JobSort::kAge, "age"},     std::pair{JobSort::kSince, "since"}};
 
-// What a row is sorted by: texts, then times, then its name.
+// What a row is sorted by: texts, then times, then its name. The row outlives it.
 struct SortKey {
   int rank = 0;
-  std::string text;
+  std::string_view text;
   std::int64_t time = 0;
-  JobRowPtr row;
+  const JobRowPtr* row = nullptr;
 
   bool operator<(const SortKey& other) const {
     const auto key = [](const SortKey& one) {
-      return std::tie(one.rank, one.text, one.time, one.row->namespace_, one.row->name);
+      return std::tie(one.rank, one.text, one.time, (*one.row)->namespace_, (*one.row)->name);
     };
     return key(*this) < key(other);
   }
@@ -38,7 +38,7 @@ std::int64_t oldest_first(const std::optional<Time>& time) {
 
 SortKey key_of(const JobRowPtr& row, JobSort sort, Time now) {
   SortKey key;
-  key.row = row;
+  key.row = &row;
   switch (sort) {
     case JobSort::kWorst:
       key.rank = static_cast<int>(rank_of(*row, now));
@@ -49,16 +49,16 @@ SortKey key_of(const JobRowPtr& row, JobSort sort, Time now) {
     case JobSort::kName:
       break;
     case JobSort::kPhase:
-      key.text = row->phase;
+      key.text = row->phase.get();
       break;
     case JobSort::kReason:
-      key.text = row->waiting;
+      key.text = row->waiting.get();
       break;
     case JobSort::kQueue:
-      key.text = row->queue;
+      key.text = row->queue.get();
       break;
     case JobSort::kPlace:
-      key.text = row->place;
+      key.text = row->place.get();
       break;
     case JobSort::kAge:
       key.time = oldest_first(row->created);
@@ -87,17 +87,37 @@ std::optional<JobSort> parse_job_sort(std::string_view text) {
   return std::nullopt;
 }
 
+void JobTable::drop(const std::string& key) {
+  const auto row = rows_.find(key);
+  if (row == rows_.end()) return;
+  const auto count = phases_.find(row->second->phase);
+  if (count != phases_.end() && --count->second == 0) phases_.erase(count);
+  rows_.erase(row);
+}
+
+void JobTable::begin(const std::vector<JobRowPtr>& rows) {
+  for (const JobRowPtr& row : rows) put(nullptr, row);
+  MutexLock lock(mutex_);
+  for (const JobRowPtr& row : rows) early_.insert(row->key());
+}
+
+void JobTable::settle() {
+  MutexLock lock(mutex_);
+  for (const std::string& key : early_) drop(key);
+  early_.clear();
+  ++changes_;
+}
+
 void JobTable::put(const JobRowPtr& before, const JobRowPtr& after) {
+  if (!before && !after) return;
   MutexLock lock(mutex_);
   ++changes_;
-  if (before) {
-    const auto count = phases_.find(before->phase);
-    if (count != phases_.end() && --count->second == 0) phases_.erase(count);
-    if (!after) rows_.erase(before->key());
-  }
+  const std::string key = after ? after->key() : before->key();
+  early_.erase(key);
+  drop(key);
   if (!after) return;
   ++phases_[after->phase];
-  rows_[after->key()] = after;
+  rows_[key] = after;
 }
 
 std::uint64_t JobTable::changes() const {
@@ -130,8 +150,9 @@ std::vector<JobRowPtr> JobTable::all() const {
 }
 
 JobView JobTable::view(const JobQuery& query, Time now) const {
+  const std::vector<JobRowPtr> rows = all();
   std::vector<SortKey> keys;
-  for (const JobRowPtr& row : all()) {
+  for (const JobRowPtr& row : rows) {
     if (holds(query.filter, *row, now)) keys.push_back(key_of(row, query.sort, now));
   }
   JobView view;
@@ -143,7 +164,7 @@ JobView JobTable::view(const JobQuery& query, Time now) const {
   };
   std::partial_sort(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(end), keys.end(),
                     before);
-  for (std::size_t i = first; i < end; ++i) view.rows.push_back(keys[i].row);
+  for (std::size_t i = first; i < end; ++i) view.rows.push_back(*keys[i].row);
   return view;
 }
 
@@ -151,7 +172,7 @@ std::vector<Cause> JobTable::causes(Time now) const {
   std::map<std::pair<Rank, std::string>, std::vector<JobRowPtr>> groups;
   for (const JobRowPtr& row : all()) {
     const Rank rank = rank_of(*row, now);
-    if (needs_person(rank)) groups[{rank, row->waiting}].push_back(row);
+    if (needs_person(rank)) groups[{rank, row->waiting.get()}].push_back(row);
   }
   std::vector<Cause> causes;
   for (auto& [key, rows] : groups) {

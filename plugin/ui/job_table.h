@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,11 @@ struct Cause {
 
 class JobTable {
  public:
+  // Some rows to show until the first list is there: put() and settle() replace them.
+  void begin(const std::vector<JobRowPtr>& rows);
+  // The first list has been put: what it did not have is gone.
+  void settle();
+
   // Null: it was not there, or is not any more.
   void put(const JobRowPtr& before, const JobRowPtr& after);
 
@@ -63,11 +69,13 @@ class JobTable {
 
  private:
   std::vector<JobRowPtr> all() const;
+  void drop(const std::string& key) HOLDFAST_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::map<std::string, JobRowPtr> rows_ HOLDFAST_GUARDED_BY(mutex_);  // by key
   std::map<std::string, std::size_t> phases_ HOLDFAST_GUARDED_BY(mutex_);
   std::uint64_t changes_ HOLDFAST_GUARDED_BY(mutex_) = 0;
+  std::set<std::string> early_ HOLDFAST_GUARDED_BY(mutex_);  // keys of begin() that no put() had
 };
 
 }  // namespace holdfast::plugin

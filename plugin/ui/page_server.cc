@@ -119,9 +119,17 @@ Result<std::string> PageServer::start(std::uint16_t port) {
   const std::string token = random_token();
   if (token.empty())
     return make_error(ErrorCode::kTerminal, "there is no source of random numbers");
+  // A list of 100,000 jobs takes seconds: some are shown at once. And without a request before it,
+  // nobody hears of missing rights.
+  const auto first = api_.first_page(kJobs, options_.namespace_, decode_job_row);
+  if (!first.ok()) return first.error();
+  std::vector<JobRowPtr> rows;
+  for (const kube::ObjectPtr& one : *first) rows.push_back(kube::as<JobRow>(one));
+  table_.begin(rows);
   Result<std::unique_ptr<Watch>> watch =
       api_.watch(kJobs, options_.namespace_, decode_job_row,
                  [this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
+                   if (!before && !after) return table_.settle();
                    table_.put(kube::as<JobRow>(before), kube::as<JobRow>(after));
                  });
   if (!watch.ok()) return watch.error();

@@ -44,17 +44,14 @@ int ui(const Command& command, Api& api, Terminal& terminal) {
   if (!namespace_.ok()) return refuse(terminal, command, namespace_.error().message);
   const std::int64_t port = command.number("port").value_or(0);
   if (port > 65535) return refuse(terminal, command, "--port is 0 to 65535");
-  // Without a request nobody hears of missing rights.
-  const Result<> seen = api.look(kJobs, *namespace_);
-  if (!seen.ok()) {
-    return refuse(terminal, command, advice(seen.error(), {"list", kJobs, *namespace_, ""}));
-  }
   const char* const variable = std::getenv(kOperatorVariable);
   PageServer page(
       api, {*namespace_, command.text("operator-namespace", variable == nullptr ? "" : variable),
             assets()});
   const Result<std::string> address = page.start(static_cast<std::uint16_t>(port));
-  if (!address.ok()) return refuse(terminal, command, address.error().message);
+  if (!address.ok()) {
+    return refuse(terminal, command, advice(address.error(), {"list", kJobs, *namespace_, ""}));
+  }
   terminal.out("The page is at\n\n  " + *address +
                "\n\nWhoever has this address can do what you may do. Ctrl-C ends it.\n");
   if (!command.has("no-open")) open_browser(*address);

@@ -10,6 +10,8 @@ export function useToken(given: string): void {
 
 // What the page says about its connection: "" while all is current.
 export const trouble = signal("");
+// The plugin has read all jobs; until then the page has some of them.
+export const complete = signal(true);
 // When the plugin was heard last.
 export const heard = signal("");
 
@@ -97,6 +99,7 @@ async function read<Screen>(reply: Response, show: (screen: Screen) => void): Pr
       const envelope = JSON.parse(data) as Envelope<Screen>;
       hearTime(envelope.now);
       trouble.value = envelope.trouble;
+      complete.value = envelope.synced;
       if (!envelope.trouble) heard.value = envelope.now;
       show(envelope.screen);
     }

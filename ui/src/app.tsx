@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { heard, trouble, useToken } from "./api";
+import { complete, heard, trouble, useToken } from "./api";
 import { clockText, now, startClock } from "./clock";
 import { Confirmation } from "./parts/actions";
 import { Job } from "./screens/job";
@@ -36,8 +36,10 @@ function Screen() {
 function Trouble() {
   const at = heard.value ? clockText(Date.parse(heard.value), now.value) : "";
   return (
-    <div role="status" class={trouble.value ? "trouble" : "hidden"}>
-      {trouble.value ? `${at ? `As of ${at} UTC. ` : ""}Not current: ${trouble.value}` : ""}
+    <div role="status" class={trouble.value ? "trouble" : complete.value ? "hidden" : "reading"}>
+      {trouble.value
+        ? `${at ? `As of ${at} UTC. ` : ""}Not current: ${trouble.value}`
+        : complete.value ? "" : "These are some of the jobs. The others are being read."}
     </div>
   );
 }

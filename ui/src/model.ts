@@ -76,6 +76,7 @@ export interface Model {
     ended?: string;
   };
   state: string;
+  summary: Sentence;
   reason?: string;
   link?: string;
   needsPerson: boolean;

@@ -41,10 +41,14 @@ class MemoryApi : public plugin::Api {
     return all;
   }
 
-  Result<> look(const Resource& resource, const std::string& namespace_) override {
+  Result<std::vector<kube::ObjectPtr>> first_page(const Resource& resource,
+                                                  const std::string& namespace_,
+                                                  plugin::Watch::Decode decode) override {
     const Result<std::vector<Json>> all = list(resource, namespace_, {});
     if (!all.ok()) return all.error();
-    return Unit{};
+    std::vector<kube::ObjectPtr> made;
+    for (const Json& object : *all) made.push_back(decode(*JsonDocument::parse(object.dump())));
+    return made;
   }
 
   Result<Json> create(const Resource& resource, const std::string& namespace_, const Json& object,
@@ -100,6 +104,7 @@ class MemoryApi : public plugin::Api {
       const Result<JsonDocument> document = JsonDocument::parse(object.dump());
       if (const auto made = decode(*document)) on_change(nullptr, made);
     }
+    on_change(nullptr, nullptr);
     return std::unique_ptr<plugin::Watch>(std::make_unique<Still>());
   }
 

@@ -13,7 +13,7 @@ export function Rows({ rows, label }: { rows: Row[]; label: string }) {
     <div class="wide" tabIndex={0} role="group" aria-label={label}>
       <table>
         <thead>
-          <tr><th>Job</th><th>Phase</th><th>Waits for</th><th>Since</th><th>By</th></tr>
+          <tr><th>Job</th><th>Phase</th><th>Why</th><th>Since</th><th>By</th></tr>
         </thead>
         <tbody>
           {rows.map((row) => (

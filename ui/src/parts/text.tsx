@@ -15,6 +15,11 @@ export function Words({ of }: { of: Sentence }) {
   );
 }
 
+// `words` in backticks, as code.
+export function Coded({ text }: { text: string }) {
+  return <>{text.split("`").map((part, index) => (index % 2 === 1 ? <code>{part}</code> : part))}</>;
+}
+
 export function Moment({ at }: { at: string | undefined }) {
   if (!at) return null;
   return <time dateTime={at}>{momentText(Date.parse(at), now.value)}</time>;

@@ -5,7 +5,7 @@ import { useScreen } from "../follow";
 import type { Fact, JobScreen, Model } from "../model";
 import { Actions } from "../parts/actions";
 import { RunsMap } from "../parts/runs";
-import { Commands, Moment, Phase, Words } from "../parts/text";
+import { Coded, Commands, Moment, Phase, Words } from "../parts/text";
 import { Timeline } from "../parts/timeline";
 import { spanText, now } from "../clock";
 import { place } from "../session";
@@ -22,11 +22,11 @@ export function Job() {
   return (
     <>
       <h1 class="break">{ns}/{name}</h1>
-      <Sentence model={model} />
+      <Summary model={model} />
       <Facts model={model} />
       <section aria-labelledby="can-title">
         <h2 id="can-title">You can</h2>
-        {model.advice.text ? <p>{model.advice.text}</p> : null}
+        {model.advice.text ? <p><Coded text={model.advice.text} /></p> : null}
         <Commands texts={model.advice.commands} />
         <Actions jobs={target} only={(verb) => fits(verb, screen, model)} />
       </section>
@@ -53,14 +53,14 @@ function fits(verb: string, screen: JobScreen, model: Model): boolean {
   return verb === "cancel";
 }
 
-// The first thing that a person reads: what it is, and why.
-function Sentence({ model }: { model: Model }) {
-  const what = (model["what"] as Fact | undefined)?.text ?? "";
-  const said = what.replace(/^[A-Za-z]+: /, "");
+// The first thing that a person reads: what it is, why, and what to do.
+function Summary({ model }: { model: Model }) {
+  // "To run the same work again:" introduces a command, which stands below.
+  const act = model.advice.text.endsWith(":") ? "" : model.advice.text;
   return (
-    <p class="sentence">
-      <Phase of={model.job.phase} stalled={model.needsPerson} />: {said}.{" "}
-      {model.advice.text ? <>{model.advice.text}</> : null}
+    <p class="sentence break">
+      <Phase of={model.job.phase} stalled={model.needsPerson} />: <Words of={model.summary} />{/[.:]$/.test(model.summary.text ?? "") ? "" : "."}{" "}
+      <Coded text={act} />
     </p>
   );
 }

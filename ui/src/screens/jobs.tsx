@@ -12,7 +12,7 @@ const rowHeight = 36;
 const windowSize = 100;
 
 const columns = [
-  ["name", "Job"], ["phase", "Phase"], ["reason", "Waits for"], ["since", "Since"], ["queue", "Queue"],
+  ["name", "Job"], ["phase", "Phase"], ["reason", "Why"], ["since", "Since"], ["queue", "Queue"],
   ["node", "Node"], ["age", "Age"],
 ] as const;
 

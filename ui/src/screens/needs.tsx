@@ -2,7 +2,7 @@
 import { useScreen } from "../follow";
 import type { NeedsScreen } from "../model";
 import { Rows } from "../parts/rows";
-import { Moment } from "../parts/text";
+import { Coded, Moment } from "../parts/text";
 import { addressOf } from "../session";
 
 export function Needs() {
@@ -24,7 +24,7 @@ export function Needs() {
             <h2>
               {cause.count === 1 ? "1 job" : `${cause.count} jobs`}: {cause.what}
             </h2>
-            <p>{cause.act}</p>
+            <p><Coded text={cause.act} /></p>
             <p class="note">
               {cause.kind}, {cause.reason}
               {cause.since ? <>; the first since <Moment at={cause.since} /></> : null}
