@@ -280,6 +280,11 @@ TEST(LaneDecide, ARefusalIsReportedBeforeItIsSettled) {
   EXPECT_EQ(world.source, before);
   world.step();
   EXPECT_TRUE(world.refused);
+  ASSERT_FALSE(holds(world.job.status, "ChangeRefused"));
+  EXPECT_FALSE(world.decide().patch) << "the Job does not say so yet";
+  world.step();
+  ASSERT_TRUE(holds(world.job.status, "ChangeRefused"));
+  EXPECT_TRUE(world.decide().patch) << "it is settled";
 }
 
 TEST(LaneDecide, AWorkQueueIsNoChangeThatADurableJobTakes) {

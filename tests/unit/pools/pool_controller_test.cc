@@ -17,6 +17,7 @@ using simulation::ApiRequest;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -602,6 +603,35 @@ TEST_F(PoolControllerTest, AnOwnerMakesNoPodBeforeItHasSeenThoseOfTheLastOne) {
   world_.run(seconds(20));
   EXPECT_EQ(pods().size(), 1u) << "the pool has at most one worker";
   world_.before = nullptr;
+}
+
+// It was not counted: with another name the pool would have one pod more than the plan.
+TEST_F(PoolControllerTest, APodThatComesAfterThePlanIsAskedForByItsName) {
+  world_.create(kPools, pool({{"minWorkers", 1}, {"maxWorkers", 1}}));
+  world_.start();
+  ASSERT_TRUE(until([&] { return pods().size() == 1; }, minutes(1)));
+  world_.run(seconds(1));
+  Json pod = world_.all("pods").at(0);
+  const std::string name = string_at(at(pod, "metadata"), "name");
+  for (const char* const field : {"uid", "resourceVersion", "creationTimestamp", "finalizers"}) {
+    pod["metadata"].erase(field);
+  }
+  bool came = false;
+  std::vector<std::string> asked;
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool records = request.method == "PUT" && request.target.ends_with("small/status");
+    if (records && pods().empty() && !std::exchange(came, true)) world_.create(kPods, pod);
+    if (request.method == "POST" && request.target.find("/pods") != std::string::npos) {
+      asked.push_back(string_at(at(*parse_json(request.body), "metadata"), "name"));
+    }
+    return std::nullopt;
+  };
+  world_.remove(std::string(kPods) + "/" + name);
+  ASSERT_TRUE(until([&] { return came; }, minutes(1)));
+  world_.run(seconds(20));
+  world_.before = nullptr;
+  EXPECT_THAT(asked, ElementsAre(name));
+  EXPECT_EQ(pods().size(), 1u);
 }
 
 // Without a record of this owner it makes no pod, so the plan stays the same.

@@ -1,4 +1,6 @@
 // How a job ends: what decides it, what is stopped for it, and when it is over.
+#include "reconciler/job/judge.h"
+
 #include <gtest/gtest.h>
 
 #include "tests/unit/reconciler/rules.h"
@@ -236,6 +238,19 @@ TEST(JobEnd, ARunOfALoweredLimitThatIsOpenGoesOnAndHoldsUpNoOther) {
   EXPECT_TRUE(status.failed.empty());
   EXPECT_EQ(status.runs.size(), 3u);
   EXPECT_EQ(status.attempt, view.job.status.attempt + 1);
+}
+
+// With limits of their own, runs fail alone.
+TEST(JobEnd, ARunOfALoweredLimitThatWaitsDoesNotEndItsJob) {
+  JobView view = job_of_runs(9, 3, 3);
+  Spec& spec = view.job.spec;
+  spec.disruption_limit = 2;
+  auto& waits = view.job.status.runs[1];
+  waits.disruptions = 3;
+  waits.next_attempt_time = now();
+  EXPECT_TRUE(spent_budget(spec, view.job.status)) << "the runs share the job's budget";
+  spec.backoff_limit_per_index = 1;
+  EXPECT_FALSE(spent_budget(spec, view.job.status));
 }
 
 TEST(JobEnd, TheEndOnRecordIsFollowedWhateverTheUserAsksThen) {

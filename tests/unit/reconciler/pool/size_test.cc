@@ -304,7 +304,7 @@ TEST_F(PoolSize, AnEndedPodStaysUntilItsWorkerIsCutOff) {
   EXPECT_THAT(plan().remove, IsEmpty()) << "its last answers count";
   EXPECT_EQ(plan().create, 1);
   state.workers[0].pod.failed = true;
-  state.workers[0].pod.created = state.now - seconds(20);
+  begin(state.workers[0], state.now - seconds(20));
   record(kFirstStartDelay);
   EXPECT_THAT(plan().remove, IsEmpty()) << "it failed soon after its start, too";
   state.workers[0].state = WorkerState::kCutOff;
