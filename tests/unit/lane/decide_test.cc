@@ -249,8 +249,7 @@ TEST(LaneDecide, OneRefusedFieldHoldsUpNoOther) {
   EXPECT_EQ(world.durable->spec.backoff_limit, 7);
   EXPECT_TRUE(world.durable->spec.suspend);
   world.suspended();
-  while (world.step() > 0) {
-  }
+  world.settle();
   ASSERT_TRUE(holds(world.job.status, "ChangeRefused"));
   const Json* const reported = condition(world.job.status, "ChangeRefused");
   EXPECT_EQ(string_at(*reported, "message"), "parallelism: the test refuses it");
@@ -259,14 +258,12 @@ TEST(LaneDecide, OneRefusedFieldHoldsUpNoOther) {
   EXPECT_EQ(world.step(), 0) << "another process tries it again";
   // A resume goes through, and so does a later change that is allowed.
   world.job.spec["suspend"] = false;
-  while (world.step() > 0) {
-  }
+  world.settle();
   EXPECT_FALSE(world.durable->spec.suspend);
   EXPECT_TRUE(holds(world.job.status, "ChangeRefused"));
   world.refuses.clear();
   world.job.spec["parallelism"] = 1;
-  while (world.step() > 0) {
-  }
+  world.settle();
   EXPECT_FALSE(holds(world.job.status, "ChangeRefused"));
 }
 
@@ -294,12 +291,25 @@ TEST(LaneDecide, AWorkQueueIsNoChangeThatADurableJobTakes) {
   world.step();
   world.job.spec["parallelism"] = 3;
   world.job.spec["backoffLimit"] = 2;
-  while (world.step() > 0) {
-  }
+  world.settle();
   EXPECT_FALSE(world.patched("parallelism"));
   EXPECT_EQ(world.durable->spec.backoff_limit, 2);
   EXPECT_THAT(string_at(*condition(world.job.status, "ChangeRefused"), "message"),
               HasSubstr("work queue"));
+}
+
+// Some fields change only while the DurableJob is suspended.
+TEST(LaneDecide, FieldsThatAreSentAloneComeAfterASuspendAndBeforeAResume) {
+  const auto order = [](bool suspend) {
+    std::vector<std::string> names;
+    for (const Json& one :
+         one_by_one({{"completions", 3}, {"suspend", suspend}, {"template", 1}})) {
+      names.push_back(one.begin().key());
+    }
+    return names;
+  };
+  EXPECT_THAT(order(true), testing::ElementsAre("suspend", "completions", "template"));
+  EXPECT_THAT(order(false), testing::ElementsAre("completions", "template", "suspend"));
 }
 
 TEST(LaneDecide, ATemplateThatIsRefusedHoldsUpNoResume) {
@@ -313,8 +323,7 @@ TEST(LaneDecide, ATemplateThatIsRefusedHoldsUpNoResume) {
   world.step();
   EXPECT_FALSE(world.durable->spec.suspend);
   world.run();
-  while (world.step() > 0) {
-  }
+  world.settle();
   EXPECT_THAT(string_at(*condition(world.job.status, "ChangeRefused"), "message"),
               HasSubstr("template"));
 }
@@ -354,8 +363,7 @@ TEST(LaneDecide, CompletionsOfARunningJobKeepTheirOldNumber) {
   World world = indexed(5);
   world.durable->status.completed = *reconciler::IndexSet::parse("0,1,4", 5);
   world.job.spec["completions"] = world.job.spec["parallelism"] = 3;
-  while (world.step() > 0) {
-  }
+  world.settle();
   EXPECT_EQ(world.durable->spec.completions, 5);
   EXPECT_EQ(world.durable->spec.parallelism, 3);
   EXPECT_THAT(string_at(*condition(world.job.status, "ChangeRefused"), "message"),
@@ -364,8 +372,7 @@ TEST(LaneDecide, CompletionsOfARunningJobKeepTheirOldNumber) {
   world.job.spec["suspend"] = true;
   world.step();
   world.suspended();
-  while (world.step() > 0) {
-  }
+  world.settle();
   EXPECT_EQ(world.durable->spec.completions, 3);
   EXPECT_FALSE(holds(world.job.status, "ChangeRefused"));
 }

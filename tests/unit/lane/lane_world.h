@@ -124,6 +124,11 @@ struct World {
     return done;
   }
   int step(int most = 9) { return perform(decide(), most); }
+  // Until nothing is left to do.
+  void settle() {
+    constexpr int kMany = 100;
+    for (int steps = 0; step() > 0; ++steps) ASSERT_LT(steps, kMany) << "it never rests";
+  }
 
   void create(const Creation& creation) {
     if (durable) return;  // AlreadyExists
