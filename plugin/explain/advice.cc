@@ -167,7 +167,7 @@ constexpr Entry kAdvice[] = {
       {"kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"}}},
     {Reason::kPodCreationRefused,
      {"the API server refuses the pod",
-      "The words above name the cause: a quota, a policy, a webhook or a missing right.",
+      "The message names the cause: a quota, a policy, a webhook or a missing right.",
       {"kubectl describe quota -n {ns}", "kubectl get ns {ns} --show-labels"}}},
     {Reason::kPodCreationUnanswered,
      {"a pod of the job may still be created, and the job waits for it",
@@ -178,7 +178,7 @@ constexpr Entry kAdvice[] = {
       "Nothing, unless it happens often: then find out who deletes pods."}},
     {Reason::kPodDeletionFails,
      {"the job ends, and the request to delete its pod fails",
-      "The words above name the cause, often a webhook for DELETE without endpoints: repair or "
+      "The message names the cause, often a webhook for DELETE without endpoints: repair or "
       "remove it. The operator tries again every 30 s.",
       {"kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations",
        "kubectl describe pod {pod} -n {ns}"}}},
@@ -225,7 +225,7 @@ constexpr Entry kAdvice[] = {
       {"kubectl get mutatingwebhookconfigurations"}}},
     {Reason::kPodTerminating,
      {"the pod was deleted, and its containers shut down",
-      "Nothing: it ends, or is given up at the time above. A lower terminationGracePeriodSeconds "
+      "Nothing: it ends, or is given up in time (By). A lower terminationGracePeriodSeconds "
       "shortens this in later jobs.",
       {kDescribePod}}},
     {Reason::kPodUnschedulable,
@@ -256,7 +256,7 @@ constexpr Entry kAdvice[] = {
        "'{\"spec\":{\"retryBackoff\":{\"initialSeconds\":1,\"maxSeconds\":10}}}'"}}},
     {Reason::kRunsStopped,
      {"the outcome is decided, and the pods that still run are being stopped",
-      "Nothing: they end, or are given up at the time above. To have the work done again, retry the "
+      "Nothing: they end, or are given up in time (By). To have the work done again, retry the "
       "job when it has ended.",
       {kDescribePod}}},
     {Reason::kStageStarting,

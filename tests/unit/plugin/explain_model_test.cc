@@ -92,6 +92,33 @@ INSTANTIATE_TEST_SUITE_P(Situations, ExplainModel, testing::ValuesIn(names()), [
   return name;
 });
 
+// The ten jobs that people ask about most: the first sentence says the cause, the next what to do.
+TEST(ExplainSickJobs, SayTheirCauseAndWhatToDoFirst) {
+  const struct {
+    const char* name;
+    const char* cause;
+    const char* act;
+  } kSick[] = {
+      {"unschedulable", "no node fits the pod: 0/12 nodes are available: 3 Insufficient nvidia",
+       "Compare what the pod asks for with the nodes"},
+      {"image-pull", "a node cannot get the container's image", "Check the image's name and tag"},
+      {"thousand-runs", "exceeded quota", "a quota, a policy, a webhook"},
+      {"policy-refused", "ValidatingAdmissionPolicy 'images'", "a quota, a policy, a webhook"},
+      {"waits-in-queue", "it waits for a permit of its queue", "raise its priority"},
+      {"node-lost", "node node-2 does not renew its Lease", "the next attempt starts elsewhere"},
+      {"stuck-terminating", "pod mix-2-x2k9d on node node-2 was deleted and has not ended",
+       "is given up in time"},
+      {"hung-progress", "the program lives and reports no progress", "Does it hang?"},
+      {"finished-failed", "more attempts failed than backoffLimit forgives", "Read the log"},
+      {"warm-worker-awaited", "no worker of its pool has a free slot", "Is maxWorkers"},
+  };
+  for (const auto& sick : kSick) {
+    const Model model = model_of(sick.name);
+    EXPECT_THAT(model.summary.at(noon()), HasSubstr(sick.cause)) << sick.name;
+    EXPECT_THAT(model.advice.text, HasSubstr(sick.act)) << sick.name;
+  }
+}
+
 TEST(ExplainModelClock, MovesWithoutAnotherRead) {
   const Model model = model_of("back-off");
   EXPECT_NE(page_of(model), page_of(model, noon() + seconds(3)));

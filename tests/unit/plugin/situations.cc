@@ -102,6 +102,33 @@ ExplainFacts image_pull() {
   return facts;
 }
 
+ExplainFacts policy_refused() {
+  ExplainFacts facts;
+  facts.job = job("ledger", "{}", R"({
+    "phase": "Running", "attempt": 1, "active": 1, "startTime": "2026-07-01T13:50:00Z",
+    "runs": [{"index": 0, "attempt": 1, "podName": "ledger-1-gk5tc", "startTime": "2026-07-01T13:50:00Z"}],
+    "conditions": [{"type": "Stalled", "status": "True", "reason": "PodCreationRefused",
+                    "message": "pods \"ledger-1-gk5tc\" is forbidden"}],
+    "waiting": {"reason": "PodCreationRefused",
+                "message": "pods \"ledger-1-gk5tc\" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'images' denied request: images come from registry.example.com",
+                "nextAction": "the operator tries again",
+                "deadline": "2026-07-01T14:00:20Z", "since": "2026-07-01T13:50:01Z"}})");
+  return facts;
+}
+
+ExplainFacts stuck_terminating() {
+  ExplainFacts facts;
+  facts.job = job("mix", "{}", R"({
+    "phase": "Running", "attempt": 2, "disruptions": 1, "active": 1, "startTime": "2026-07-01T13:40:00Z",
+    "runs": [{"index": 0, "attempt": 2, "podName": "mix-2-x2k9d", "nodeName": "node-2", "disruptions": 1,
+              "startTime": "2026-07-01T13:50:00Z"}],
+    "waiting": {"reason": "PodTerminating",
+                "message": "pod mix-2-x2k9d on node node-2 was deleted and has not ended",
+                "nextAction": "attempt 2 is lost, unless the pod has ended by then; then attempt 3 starts",
+                "deadline": "2026-07-01T14:00:40Z", "since": "2026-07-01T13:59:30Z"}})");
+  return facts;
+}
+
 ExplainFacts back_off() {
   ExplainFacts facts;
   facts.job = job("film-17", "{}", R"({
@@ -570,6 +597,8 @@ const std::vector<Situation>& situations() {
       {"waits-in-queue-again", waits_in_queue_again()},
       {"unschedulable", unschedulable()},
       {"image-pull", image_pull()},
+      {"policy-refused", policy_refused()},
+      {"stuck-terminating", stuck_terminating()},
       {"back-off", back_off()},
       {"node-lost", node_lost()},
       {"cut-off-running", cut_off_running()},
