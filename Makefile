@@ -124,12 +124,19 @@ ui-dev: ## Serve the page against recorded data, and build it anew when a file c
 	@hack/setup --ui
 	@hack/ui && node ui/dev.mjs
 
-.PHONY: browser
-browser: tools configure ui ## Try the page in a real browser (PYTEST_ARGS="-k keyboard")
+.PHONY: ui-pictures
+ui-pictures: browser-tools ## Make the pictures of docs/ui.md, and what ui-dev serves, from the real page
+	@hack/browser tests/browser/make_pictures.py
+
+.PHONY: browser-tools
+browser-tools: tools configure ui
 	@hack/setup --browser
 	@cmake --preset $(PRESET) -DHOLDFAST_UI=ON >/dev/null
 	@cmake --build --preset $(PRESET) --target kubectl-holdfast holdfast-operator
-	@hack/browser $(PYTEST_ARGS)
+
+.PHONY: browser
+browser: browser-tools ## Try the page in a real browser (PYTEST_ARGS="-k keyboard")
+	@hack/browser $(PYTEST_ARGS) tests/browser
 
 .PHONY: e2e
 e2e: tools configure ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (HOLDFAST_KEEP=1 keeps it)

@@ -66,13 +66,11 @@ Json cause_json(const Cause& cause, Time now) {
 }
 
 std::vector<JobRowPtr> rows_of(const JobTable& table, const std::string& filter, JobSort sort,
-                               Time now, std::size_t& matching) {
+                               Time now) {
   JobQuery query;
   if (const auto parsed = parse_job_filter(filter); parsed.ok()) query.filter = *parsed;
   query.sort = sort;
-  JobView view = table.view(query, now);
-  matching = view.matching;
-  return std::move(view.rows);
+  return table.view(query, now).rows;
 }
 
 Json rows_json(const std::vector<JobRowPtr>& rows, Time now) {
@@ -159,22 +157,22 @@ Json queues_screen(const std::vector<Json>& queues, const JobTable& table, Time 
     const std::string namespace_ = clean_at(at(queue, "metadata"), "namespace");
     const std::string name = clean_at(at(queue, "metadata"), "name");
     const std::string in_queue = "ns:" + namespace_ + " queue:" + name;
-    std::size_t holding = 0;
-    std::size_t waiting = 0;
+    // As reconciler::holds_permit() has it.
     const auto holders =
-        rows_of(table, in_queue + " phase:Pending,Running,Backoff", JobSort::kSince, now, holding);
-    const auto waiters = rows_of(table, in_queue + " reason:Queued", JobSort::kAge, now, waiting);
+        rows_of(table, in_queue + " phase:Running,Cancelling", JobSort::kSince, now);
     Json one = {{"ns", namespace_},
                 {"name", name},
                 {"hold", bool_at(spec, "hold")},
                 {"concurrency", int_at(spec, "concurrency")},
                 {"running", int_at(status, "running")},
                 {"waiting", int_at(status, "waiting")},
-                {"head", at(status, "head").is_array() ? at(status, "head") : Json::array()},
-                {"waiters", rows_json(waiters, now)},
-                {"holders", Json::array()}};
-    for (const JobRowPtr& row : holders) {
-      if (row->waiting != "Queued") one["holders"].push_back(row_json(*row, now));
+                {"waiters", Json::array()},
+                {"holders", rows_json(holders, now)}};
+    // Its owner's order.
+    for (const Json& head : at(status, "head")) {
+      const JobRowPtr row =
+          head.is_string() ? table.find(namespace_, head.get<std::string>()) : nullptr;
+      if (row) one["waiters"].push_back(row_json(*row, now));
     }
     put(one, "oldest", moment_at(status, "oldestWaitingSince"));
     for (const Json& condition : at(status, "conditions")) {
@@ -194,9 +192,7 @@ Json pools_screen(const std::vector<Json>& pools, const JobTable& table, Time no
     const Json& status = at(pool, "status");
     const std::string namespace_ = clean_at(at(pool, "metadata"), "namespace");
     const std::string name = clean_at(at(pool, "metadata"), "name");
-    std::size_t matching = 0;
-    const auto rows =
-        rows_of(table, "ns:" + namespace_ + " pool:" + name, JobSort::kWorst, now, matching);
+    const auto rows = rows_of(table, "ns:" + namespace_ + " pool:" + name, JobSort::kWorst, now);
     Json one = {{"ns", namespace_},
                 {"name", name},
                 {"most", int_at(at(pool, "spec"), "maxWorkers", 10)},

@@ -2,9 +2,15 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
 
 #include "plugin/ui/page_server.h"
 
@@ -15,20 +21,69 @@ namespace {
 
 constexpr const char* kOperatorVariable = "HOLDFAST_OPERATOR_NAMESPACE";
 
-// Without a shell. A machine without a browser says nothing: the address is on the screen.
-void open_browser(std::string address) {
-  for (const char* const program : {"xdg-open", "open"}) {
-    std::string name = program;
-    std::array<char*, 3> words = {name.data(), address.data(), nullptr};
-    posix_spawn_file_actions_t quiet;
-    posix_spawn_file_actions_init(&quiet);
-    for (const int stream : {0, 1, 2}) {
-      posix_spawn_file_actions_addopen(&quiet, stream, "/dev/null", O_RDWR, 0);
+// A file that leads to the page, for this user alone: an address among a program's arguments can be
+// read by everybody. It is gone when the page ends.
+class Door {
+ public:
+  explicit Door(const std::string& address) {
+    const char* const folder = std::getenv("XDG_RUNTIME_DIR");
+    path_ = std::string(folder ? folder : "/tmp") + "/holdfast-XXXXXX.html";
+    constexpr int kSuffix = 5;
+    const int file = ::mkstemps(path_.data(), kSuffix);  // mode 0600
+    if (file < 0) {
+      path_.clear();
+      return;
     }
-    pid_t child = 0;
-    const int error = posix_spawnp(&child, program, &quiet, nullptr, words.data(), environ);
-    posix_spawn_file_actions_destroy(&quiet);
-    if (error == 0) return;
+    const std::string page = "<!doctype html><meta http-equiv=refresh content=\"0;url=" + address +
+                             "\"><a href=\"" + address + "\">The page</a>\n";
+    const bool is_whole =
+        ::write(file, page.data(), page.size()) == static_cast<ssize_t>(page.size());
+    ::close(file);
+    if (!is_whole) remove();
+  }
+  ~Door() { remove(); }
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+
+  // Without a shell. A machine without a browser says nothing: the address is on the screen.
+  void open() {
+    if (path_.empty()) return;
+    for (const char* const program : {"xdg-open", "open"}) {
+      std::string name = program;
+      std::array<char*, 3> words = {name.data(), path_.data(), nullptr};
+      posix_spawn_file_actions_t quiet;
+      posix_spawn_file_actions_init(&quiet);
+      for (const int stream : {0, 1, 2}) {
+        posix_spawn_file_actions_addopen(&quiet, stream, "/dev/null", O_RDWR, 0);
+      }
+      pid_t child = 0;
+      const int error = posix_spawnp(&child, program, &quiet, nullptr, words.data(), environ);
+      posix_spawn_file_actions_destroy(&quiet);
+      if (error == 0) return;
+    }
+  }
+
+ private:
+  void remove() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+    path_.clear();
+  }
+
+  std::string path_;  // empty: there is none
+};
+
+int told_to_end[2] = {-1, -1};  // a pipe
+
+void end(int) {
+  const char byte = 0;
+  // A full pipe has been told already.
+  [[maybe_unused]] const ssize_t written = ::write(told_to_end[1], &byte, 1);
+}
+
+// Until Ctrl-C, or another signal that ends a program.
+void wait_for_the_end() {
+  char byte = 0;
+  while (::read(told_to_end[0], &byte, 1) < 0 && errno == EINTR) {
   }
 }
 
@@ -44,6 +99,10 @@ int ui(const Command& command, Api& api, Terminal& terminal) {
   if (!namespace_.ok()) return refuse(terminal, command, namespace_.error().message);
   const std::int64_t port = command.number("port").value_or(0);
   if (port > 65535) return refuse(terminal, command, "--port is 0 to 65535");
+  if (::pipe2(told_to_end, O_CLOEXEC) != 0) {
+    return refuse(terminal, command, std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, end);
   const char* const variable = std::getenv(kOperatorVariable);
   PageServer page(
       api, {*namespace_, command.text("operator-namespace", variable == nullptr ? "" : variable),
@@ -54,9 +113,9 @@ int ui(const Command& command, Api& api, Terminal& terminal) {
   }
   terminal.out("The page is at\n\n  " + *address +
                "\n\nWhoever has this address can do what you may do. Ctrl-C ends it.\n");
-  if (!command.has("no-open")) open_browser(*address);
-  while (terminal.wait(std::chrono::seconds(1))) {
-  }
+  std::optional<Door> door;
+  if (!command.has("no-open")) door.emplace(*address).open();
+  wait_for_the_end();
   return kExitDone;
 }
 

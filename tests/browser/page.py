@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 from plugin import plugin_binary
@@ -15,10 +16,10 @@ CHROMIUM = os.environ.get("HOLDFAST_CHROMIUM") or shutil.which("chromium")
 
 
 @contextlib.contextmanager
-def serve(kubeconfig, *flags, env=None):
+def serve(kubeconfig, *flags, env=None, opens=False):
     """`kubectl holdfast ui` as a process; the address that it prints."""
     process = subprocess.Popen(
-        [plugin_binary(), "ui", "--no-open", *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [plugin_binary(), "ui", *([] if opens else ["--no-open"]), *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={"PATH": os.environ["PATH"], "HOME": "/nowhere", "KUBECONFIG": str(kubeconfig)} | (env or {}))
     try:
         address = None
@@ -29,7 +30,7 @@ def serve(kubeconfig, *flags, env=None):
         assert address, process.stderr.read()
         yield address, process
     finally:
-        process.terminate()
+        process.send_signal(signal.SIGINT)  # Ctrl-C
         process.wait(timeout=30)
 
 

@@ -1,5 +1,10 @@
 """Each screen, as people use it: read, filter, walk by keyboard, act."""
 
+import os
+import pathlib
+import stat
+import subprocess
+
 import pytest
 from holdfast import QUICK_LEASES, indexed, job, runs
 from localcluster import wait_for
@@ -213,6 +218,30 @@ def test_a_page_without_the_token_shows_nothing(jobs, address, open_page):
         page = open_page(wrong)
         page.page.wait_for_selector("text=/token/")
         assert "secret-name" not in page.page.content()
+
+
+def test_another_user_of_the_machine_gets_nothing(cluster, namespace, jobs, tmp_path):
+    jobs.apply(job("secret-name"))
+    # A program in place of the one that opens browsers: it says what it was given.
+    opener = tmp_path / "bin/xdg-open"
+    opener.parent.mkdir()
+    opener.write_text(f'#!/bin/sh\nprintf "%s" "$1" >{tmp_path}/given\n', encoding="utf-8")
+    opener.chmod(0o755)
+    with serve(cluster.kubeconfig, "-n", namespace, opens=True,
+               env={"PATH": f"{opener.parent}:/usr/bin:/bin", "XDG_RUNTIME_DIR": str(tmp_path)}) as (address, process):
+        wait_for("the browser to be opened", (tmp_path / "given").exists, LIMIT)
+        door = pathlib.Path((tmp_path / "given").read_text(encoding="utf-8"))
+        assert address in door.read_text(encoding="utf-8")
+        assert stat.S_IMODE(door.stat().st_mode) == 0o600
+        token = address.split("token=")[1]
+        assert token not in pathlib.Path(f"/proc/{process.pid}/cmdline").read_text(encoding="utf-8")
+        base = address.split("/#")[0]
+        as_nobody = {"user": 65534} if os.geteuid() == 0 else {}
+        for call in ("events?screen=jobs", f"yaml?ns={namespace}&name=secret-name", f"log?ns={namespace}&name=secret-name"):
+            answer = subprocess.run(["curl", "-s", "-w", "%{http_code}", f"{base}/api/{call}"], capture_output=True,
+                                    text=True, check=True, **as_nobody).stdout
+            assert answer.endswith("401") and "secret-name" not in answer
+    assert not door.exists()
 
 
 def test_a_server_that_goes_away_is_said_with_the_time(cluster, namespace, jobs, open_page):

@@ -158,7 +158,6 @@ export interface Queue {
   oldest?: string;
   reason?: string;
   message?: string;
-  head: string[];
   holders: Row[];
   waiters: Row[];
 }

@@ -29,14 +29,11 @@ export function Queues() {
               <Command text={`kubectl patch jq ${queue.name} -n ${queue.ns} --type=merge -p '{"spec":{"hold":false}}'`} />
             </>
           ) : null}
-          {!queue.hold && queue.reason ? <p class="wrong">{queue.reason}: {queue.message}</p> : null}
+          {!queue.hold && queue.reason ? <p>{queue.reason}: {queue.message}</p> : null}
           <h3>Who holds a permit</h3>
           <Rows rows={queue.holders} label={`Holders of ${queue.name}`} />
           <h3>Who waits</h3>
-          {queue.head.length > 0 ? (
-            <p class="break">In order: {queue.head.slice(0, 20).map((name, place) => `${place + 1}. ${name}`).join(", ")}
-              {queue.head.length > 20 ? " and more" : ""}</p>
-          ) : null}
+          <p class="note">In the order in which they will start{queue.waiting > queue.waiters.length ? `, the first ${queue.waiters.length}` : ""}.</p>
           <Rows rows={queue.waiters} label={`Jobs that wait in ${queue.name}`} />
         </section>
       ))}
