@@ -127,8 +127,10 @@ TEST_F(PodsOfShardsTest, AnOldPodKeepsThePermitOfItsJobAlsoWhileThePodsCannotBeL
   job("b", queued);
   world_.run(seconds(5));
   ASSERT_EQ(waits("b"), "Queued");
+  const Json before = world_.find("jobqueues", "q");
   start_without_pods();
   EXPECT_EQ(int_at(status("b"), "attempt"), 0);
+  EXPECT_EQ(world_.find("jobqueues", "q"), before) << "nothing is counted";
   world_.before = nullptr;
   world_.run(seconds(60));
   EXPECT_EQ(int_at(status("b"), "attempt"), 0);

@@ -222,6 +222,8 @@ TEST_F(LaneControllerTest, AStatusIsMirroredWhileEachChangeIsRefused) {
   answer("PATCH", "/durablejobs/", refusal(403, "Forbidden"));
   world_.patch(path(kBatchJobs, "pi"), {{"spec", {{"backoffLimit", 3}}}});
   world_.run(seconds(1));
+  be_ready(true);
+  EXPECT_TRUE(until([&] { return int_at(status(), "ready") == 1; }));
   end_pod(true);
   EXPECT_TRUE(until([&] { return !holds("Complete").empty(); }));
 }
