@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -104,10 +105,11 @@ int ui(const Command& command, Api& api, Terminal& terminal) {
   }
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, end);
   const char* const variable = std::getenv(kOperatorVariable);
-  PageServer page(
-      api, {*namespace_, command.text("operator-namespace", variable == nullptr ? "" : variable),
-            assets()});
-  const Result<std::string> address = page.start(static_cast<std::uint16_t>(port));
+  const PageServer::Options options{
+      *namespace_, command.text("operator-namespace", variable == nullptr ? "" : variable),
+      assets()};
+  auto page = std::make_unique<PageServer>(api, options);
+  const Result<std::string> address = page->start(static_cast<std::uint16_t>(port));
   if (!address.ok()) {
     return refuse(terminal, command, advice(address.error(), {"list", kJobs, *namespace_, ""}));
   }
@@ -116,6 +118,9 @@ int ui(const Command& command, Api& api, Terminal& terminal) {
   std::optional<Door> door;
   if (!command.has("no-open")) door.emplace(*address).open();
   wait_for_the_end();
+  // Its handlers may wait for the API server for a minute, and the user does not: the process ends
+  // without destructors (main.cc).
+  [[maybe_unused]] const PageServer* const left = page.release();
   return kExitDone;
 }
 

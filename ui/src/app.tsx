@@ -50,6 +50,13 @@ function App() {
   useEffect(() => {
     document.title = `${screens.find(([key]) => key === screen)?.[1] ?? place.value.query.get("name") ?? "Job"} - Holdfast`;
   }, [place.value]);
+  // Whoever reads by ear, or walks by keyboard, begins at the top of a new screen.
+  const shown = useRef("");
+  const name = screen === "job" ? `${screen} ${place.value.query.toString()}` : screen;
+  useEffect(() => {
+    if (shown.current && shown.current !== name) main.current?.focus();
+    shown.current = name;
+  }, [name]);
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;

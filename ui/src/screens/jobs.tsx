@@ -71,7 +71,7 @@ export function Jobs() {
       <h1>Jobs</h1>
       <Filter text={filter} change={(text) => change({ filter: text })} wrong={refused} />
       {screen ? <Phases screen={screen} change={(text) => change({ filter: text })} /> : null}
-      <p role="status" class="note">
+      <p class="note">
         {screen ? `${total} of ${screen.total} jobs` : "Reading the jobs."}
         {chosen.size > 0 ? `, ${chosen.size} chosen` : ""}
       </p>
