@@ -126,7 +126,7 @@ ui-dev: ## Serve the page against recorded data, and build it anew when a file c
 
 .PHONY: ui-pictures
 ui-pictures: browser-tools ## Make the pictures of docs/ui.md, and what ui-dev serves, from the real page
-	@hack/browser tests/browser/make_pictures.py
+	@/usr/bin/python3 -m pytest tests/browser/make_pictures.py -q
 
 .PHONY: browser-tools
 browser-tools: tools configure ui
@@ -136,11 +136,10 @@ browser-tools: tools configure ui
 
 .PHONY: browser
 browser: browser-tools ## Try the page in a real browser (PYTEST_ARGS="-k keyboard")
-	@hack/browser $(PYTEST_ARGS) tests/browser
+	@/usr/bin/python3 -m pytest tests/browser -q --durations=5 $(PYTEST_ARGS)
 
 .PHONY: e2e
-e2e: tools configure ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (HOLDFAST_KEEP=1 keeps it)
-	@hack/timed "plugin" cmake --build --preset $(PRESET) --target kubectl-holdfast
+e2e: browser-tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (HOLDFAST_KEEP=1 keeps it)
 	@hack/e2e $(PYTEST_ARGS)
 
 .PHONY: test

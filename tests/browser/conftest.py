@@ -9,7 +9,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "tests/integration"), str(pathlib.Path(__file__).parent)]
 
-from page import CHROMIUM, Watched  # noqa: E402
+from page import Watched, chromium  # noqa: E402
 
 # The fixtures of the integration tests.
 _spec = importlib.util.spec_from_file_location("integration", ROOT / "tests/integration/conftest.py")
@@ -20,12 +20,8 @@ namespace, jobs = _integration.namespace, _integration.jobs
 
 @pytest.fixture(scope="session")
 def browser():
-    from playwright.sync_api import sync_playwright
-    assert CHROMIUM, "chromium is not in PATH: hack/setup installs it"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture()

@@ -1,6 +1,4 @@
-"""Makes the pictures of docs/ui.md and what ui/dev serves, from the real page. `make ui-pictures` runs it:
-
-    hack/browser tests/browser/make_pictures.py
+"""Makes the pictures of docs/ui.md and what ui/dev serves, from the real page. `make ui-pictures` runs it.
 """
 
 import json

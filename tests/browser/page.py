@@ -7,10 +7,13 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
+from localcluster.python_packages import python_packages
 from plugin import plugin_binary
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(python_packages("browser")))
 AXE = ROOT / "ui/node_modules/axe-core/axe.min.js"
 CHROMIUM = os.environ.get("HOLDFAST_CHROMIUM") or shutil.which("chromium")
 
@@ -32,6 +35,17 @@ def serve(kubeconfig, *flags, env=None, opens=False):
     finally:
         process.send_signal(signal.SIGINT)  # Ctrl-C
         process.wait(timeout=30)
+
+
+@contextlib.contextmanager
+def chromium():
+    """Debian's, driven by Playwright."""
+    from playwright.sync_api import sync_playwright  # pylint: disable=import-outside-toplevel
+    assert CHROMIUM, "chromium is not in PATH: hack/setup --browser installs it"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 class Watched:
