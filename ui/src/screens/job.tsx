@@ -59,8 +59,8 @@ function Summary({ model }: { model: Model }) {
   const act = model.advice.text.endsWith(":") ? "" : model.advice.text;
   return (
     <p class="sentence break">
-      <Phase of={model.job.phase} stalled={model.needsPerson} />: <Words of={model.summary} />{/[.:]$/.test(model.summary.text ?? "") ? "" : "."}{" "}
-      <Coded text={act} />
+      <Phase of={model.job.phase} stalled={model.needsPerson} />: <Words of={model.summary} />{/[.:]$/.test(model.summary.text ?? "") ? "" : "."}
+      {act ? <><br />What to do: <Coded text={act.charAt(0).toLowerCase() + act.slice(1)} /></> : null}
     </p>
   );
 }
