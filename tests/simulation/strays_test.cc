@@ -68,13 +68,21 @@ TEST_F(Strays, OneWhoseJobWentWhileNoOperatorRanIsFoundByTheNext) {
 }
 
 TEST_F(Strays, AWalkFindsWhatNothingNames) {
-  run(minutes(25), [this] {
+  bool is_released = false;
+  run(minutes(25), [this, &is_released] {
     work_lasts = minutes(60);
     at(seconds(20), [this] { create("team-b", "b"); });
-    at(seconds(60), [this] {
+    at(seconds(60), [this, &is_released] {
       make("b-x", Json::object());
       make("b-9-zzzzz", Json::object());
-      strip(pod_of("b"));
+      const std::string pod = pod_of("b");
+      strip(pod);
+      world_->network().refuses = [pod, &is_released](const Delivery& delivery) {
+        const ApiRequest& request = delivery.request;
+        is_released = is_released || (request.target.ends_with("/pods/" + pod) &&
+                                      request.body.find("$deleteFrom") != std::string::npos);
+        return false;
+      };
     });
     at(minutes(12), [this] {
       EXPECT_FALSE(is_held("b-x"));
@@ -83,6 +91,7 @@ TEST_F(Strays, AWalkFindsWhatNothingNames) {
       EXPECT_EQ(status("team-b", "b").attempt, 1);
     });
   });
+  EXPECT_FALSE(is_released) << "not even for a moment";
 }
 
 // Its namespace could not go before it, nor could its job before the namespace.
