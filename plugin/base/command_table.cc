@@ -31,6 +31,7 @@ const std::vector<Flag>& all_flags() {
       {"stage", 0, kText, "STAGE", "the log of the last attempt of this stage"},
       {"container", 'c', kText, "NAME", "of this container; default: the pod's first"},
       {"tail", 0, kNumber, "LINES", "only the last lines"},
+      {"limit-bytes", 0, kNumber, "BYTES", "no more than so many bytes"},
       {"failed-indexes", 0, kNone, "", "run only the indexes that failed"},
       {"name", 0, kText, "NAME", "the name of the new job"},
   };
@@ -98,7 +99,7 @@ const std::vector<Verb>& all_verbs() {
        "JOB",
        1,
        1,
-       {"attempt", "index", "stage", "container", "tail"},
+       {"attempt", "index", "stage", "container", "tail", "limit-bytes"},
        {},
        "print the log of an attempt",
        "Prints the log of the job's last attempt, or of the attempt that you name. If the attempt\n"

@@ -31,9 +31,10 @@ std::vector<Json> list_or_none(Api& api, const Resource& resource, const std::st
 
 }  // namespace
 
-FactsReader::FactsReader(Api& api, Json job, std::string operator_namespace)
+FactsReader::FactsReader(Api& api, Json job, std::string operator_namespace, Line line)
     : api_(api),
       operator_namespace_(std::move(operator_namespace)),
+      line_(line),
       namespace_(string_at(at(job, "metadata"), "namespace")),
       name_(string_at(at(job, "metadata"), "name")) {
   take(std::move(job));
@@ -107,7 +108,7 @@ void FactsReader::read_places(const JobText& job) {
   facts_.queue = reason == "Queued" ? get_or_null(api_, kQueues, namespace_, job.queue) : Json();
   const bool needs_pool = reason == "WorkerAwaited" || reason == "AwaitsEmptyWorker";
   facts_.pool = needs_pool ? get_or_null(api_, kPools, namespace_, job.pool) : Json();
-  if (!facts_.queue.is_object()) {
+  if (!facts_.queue.is_object() || line_ == Line::kHead) {
     facts_.queue_jobs.clear();
     return;
   }

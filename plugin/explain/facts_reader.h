@@ -13,9 +13,11 @@ namespace holdfast::plugin {
 
 class FactsReader {
  public:
+  // How much of the line of the job's queue: all jobs of the namespace, or what its status has.
+  enum class Line { kWhole, kHead };
   // Reads all but the job, which is at hand. `operator_namespace` empty: the operator is looked
   // for.
-  FactsReader(Api& api, Json job, std::string operator_namespace);
+  FactsReader(Api& api, Json job, std::string operator_namespace, Line line = Line::kWhole);
 
   // Reads all of it again. The error is that of the job itself.
   Result<> read();
@@ -31,6 +33,7 @@ class FactsReader {
 
   Api& api_;
   const std::string operator_namespace_;
+  const Line line_;
   const std::string namespace_;
   const std::string name_;
   ExplainFacts facts_;

@@ -143,6 +143,14 @@ std::string command_of(const Action& action, const ChosenJob& job) {
   return command;
 }
 
+std::string in_cluster(const std::string& command, const std::string& where) {
+  constexpr std::string_view kPlugin = "kubectl holdfast ";
+  constexpr std::string_view kKubectl = "kubectl ";
+  if (where.empty() || !command.starts_with(kKubectl)) return command;
+  if (command.starts_with(kPlugin)) return command + " " + where;
+  return std::string(kKubectl) + where + " " + command.substr(kKubectl.size());
+}
+
 Json act(const Action& action, Api& api) {
   Json results = Json::array();
   for (const ChosenJob& job : action.jobs) {

@@ -37,6 +37,10 @@ std::string command_of(const Action& action, const ChosenJob& job);
 // [{"ns", "name", "ok", "text"}], one for each job, in order.
 Json act(const Action& action, Api& api);
 
+// A command for the same cluster as the page's. `where`: "--context prod", or empty. kubectl takes
+// such flags before its verb, and a plugin only after it.
+std::string in_cluster(const std::string& command, const std::string& where);
+
 // What a verb of the command line prints: the end of a log, for example.
 struct Printed {
   bool ok = false;

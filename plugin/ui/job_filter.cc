@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <utility>
 
 #include "plugin/base/command.h"
 
@@ -9,7 +11,7 @@ namespace holdfast::plugin {
 namespace {
 
 constexpr std::size_t kMost = 1024;
-constexpr const char* kKeys = "phase: reason: queue: pool: node: ns: label: age> age< since>";
+constexpr const char* kKeys = "phase: reason: queue: pool: node: ns: label: is: age> age< since>";
 
 std::string lower(std::string_view text) {
   std::string small(text);
@@ -58,22 +60,23 @@ Result<> take(std::string_view word, JobFilter& filter) {
   const std::string_view key = word.substr(0, colon);
   const auto values = split(word.substr(colon + 1), ',');
   if (values.empty()) return wrong(word, "a value is missing");
-  std::vector<std::string>* const list = key == "phase"    ? &filter.phases
-                                         : key == "reason" ? &filter.reasons
-                                         : key == "queue"  ? &filter.queues
-                                         : key == "pool"   ? &filter.pools
-                                         : key == "node"   ? &filter.places
-                                         : key == "ns"     ? &filter.namespaces
-                                         : key == "label"  ? &filter.labels
-                                                           : nullptr;
-  if (list == nullptr) return wrong(word, std::string("there is ") + kKeys);
+  static const std::map<std::string_view, JobFilter::Key> kNames = {
+      {"phase", JobFilter::Key::kPhase}, {"reason", JobFilter::Key::kReason},
+      {"queue", JobFilter::Key::kQueue}, {"pool", JobFilter::Key::kPool},
+      {"node", JobFilter::Key::kPlace},  {"ns", JobFilter::Key::kNamespace},
+      {"label", JobFilter::Key::kLabel}, {"is", JobFilter::Key::kIs}};
+  const auto name = kNames.find(key);
+  if (name == kNames.end()) return wrong(word, std::string("there is ") + kKeys);
+  JobFilter::Term term{name->second, {}};
   const bool any_case = key == "phase" || key == "reason";
-  for (const std::string& value : values) list->push_back(any_case ? lower(value) : value);
+  for (const std::string& value : values) {
+    if (key == "is" && value != "stalled" && value != "late") {
+      return wrong(word, "there is is:stalled and is:late");
+    }
+    term.values.push_back(any_case ? lower(value) : value);
+  }
+  filter.terms.push_back(std::move(term));
   return Unit{};
-}
-
-bool is_one_of(const std::vector<std::string>& values, const std::string& text) {
-  return values.empty() || std::find(values.begin(), values.end(), text) != values.end();
 }
 
 // `labels` is "a=b,c=d,".
@@ -92,6 +95,29 @@ bool is_within(const std::vector<JobFilter::Span>& spans, const std::optional<Ti
   });
 }
 
+bool holds(JobFilter::Key key, const std::string& value, const JobRow& row, Time now) {
+  using enum JobFilter::Key;
+  switch (key) {
+    case kPhase:
+      return row.phase.empty() ? value == "new" : lower(row.phase.get()) == value;
+    case kReason:
+      return lower(row.waiting.get()) == value;
+    case kQueue:
+      return row.queue == value;
+    case kPool:
+      return row.pool == value;
+    case kPlace:
+      return row.place == value;
+    case kNamespace:
+      return row.namespace_ == value;
+    case kLabel:
+      return has_label(row.labels, value);
+    case kIs:
+      return rank_of(row, now) == (value == "late" ? Rank::kLate : Rank::kStalled);
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<JobFilter> parse_job_filter(std::string_view text) {
@@ -106,18 +132,12 @@ Result<JobFilter> parse_job_filter(std::string_view text) {
 }
 
 bool holds(const JobFilter& filter, const JobRow& row, Time now) {
-  if (!is_one_of(filter.namespaces, row.namespace_) || !is_one_of(filter.queues, row.queue) ||
-      !is_one_of(filter.pools, row.pool) || !is_one_of(filter.places, row.place)) {
-    return false;
-  }
-  if (!filter.phases.empty() && !is_one_of(filter.phases, lower(row.phase.get()))) return false;
-  if (!filter.reasons.empty() && !is_one_of(filter.reasons, lower(row.waiting.get()))) return false;
-  if (!filter.labels.empty() &&
-      std::none_of(filter.labels.begin(), filter.labels.end(),
-                   [&](const std::string& label) { return has_label(row.labels, label); })) {
-    return false;
-  }
-  if (!is_within(filter.ages, row.created, now) || !is_within(filter.sinces, row.since, now)) {
+  const bool fits = std::all_of(filter.terms.begin(), filter.terms.end(), [&](const auto& term) {
+    return std::any_of(term.values.begin(), term.values.end(),
+                       [&](const std::string& value) { return holds(term.key, value, row, now); });
+  });
+  if (!fits || !is_within(filter.ages, row.created, now) ||
+      !is_within(filter.sinces, row.since, now)) {
     return false;
   }
   if (filter.words.empty()) return true;

@@ -1,10 +1,11 @@
 // The filter of the page's table: words that all have to hold.
 //
 //   phase:Running,Backoff  reason:Queued  queue:night  pool:gpu  node:node-1  ns:media
-//   label:team=film  label:team  age>1h  age<10m  since>5m  and any other word: a part of the name
+//   label:team=film  label:team  is:stalled  is:late  age>1h  age<10m  since>5m
+//   and any other word: a part of the name
 //
-// `phase:`, `reason:` and so on take several values with commas, any of which may hold. Letters of
-// either case are alike in `phase:` and `reason:`. Pure.
+// A word takes several values with commas, any of which may hold. `phase:new` is a job that no
+// operator has read. Letters of either case are alike in `phase:` and `reason:`. Pure.
 #pragma once
 
 #include <optional>
@@ -18,12 +19,17 @@
 namespace holdfast::plugin {
 
 struct JobFilter {
+  enum class Key { kPhase, kReason, kQueue, kPool, kPlace, kNamespace, kLabel, kIs };
+  // Any of the values may hold.
+  struct Term {
+    Key key = Key::kPhase;
+    std::vector<std::string> values;
+  };
   struct Span {
     bool is_more = true;
     Duration span{};
   };
-  std::vector<std::string> phases, reasons, queues, pools, places, namespaces;
-  std::vector<std::string> labels;  // "team=film" or "team"
+  std::vector<Term> terms;
   std::vector<std::string> words;
   std::vector<Span> ages, sinces;
 };

@@ -53,9 +53,11 @@ void take_wait(const JsonView& status, JobRow& row) {
   for (const JsonView& condition : at(status, "conditions")) {
     if (at(condition, "type") == "Stalled" && at(condition, "status") == "True") {
       row.stalled = true;
+      row.stalled_by = shared(condition, "reason");
     }
   }
   for (const JsonView& run : at(status, "runs")) {
+    if (!at(run, "nextAttemptTime").is_null()) continue;  // it waits, and keeps its last node
     row.place = shared(run, "workerName");
     if (row.place.empty()) row.place = shared(run, "nodeName");
     if (!row.place.empty()) break;
@@ -89,6 +91,10 @@ kube::ObjectPtr decode_job_row(const JsonView& job) {
   row->stage = shared(status, "stage");
   row->queue = shared(at(spec, "queue"), "name");
   row->pool = shared(at(spec, "workerPool"), "name");
+  for (const JsonView& stage : at(spec, "stages")) {
+    if (!(at(stage, "name") == row->stage.get()) || row->stage.empty()) continue;
+    row->pool = shared(at(stage, "workerPool"), "name");
+  }
   row->priority = int_at(at(spec, "queue"), "priority");
   row->attempt = int_at(status, "attempt");
   row->failures = int_at(status, "failures");

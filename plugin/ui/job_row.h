@@ -33,8 +33,9 @@ class SharedText {
 };
 
 struct JobRow : kube::Object {
-  SharedText phase;    // "": no operator has read it yet
-  SharedText waiting;  // the reason why it waits, or has ended
+  SharedText phase;       // "": no operator has read it yet
+  SharedText waiting;     // the reason why it waits, or has ended
+  SharedText stalled_by;  // the reason of the condition Stalled, if it is true
   SharedText stage;
   SharedText queue;
   SharedText pool;

@@ -169,23 +169,26 @@ JobView JobTable::view(const JobQuery& query, Time now) const {
 }
 
 std::vector<Cause> JobTable::causes(Time now) const {
-  std::map<std::pair<Rank, std::string>, std::vector<JobRowPtr>> groups;
-  for (const JobRowPtr& row : all()) {
+  const std::vector<JobRowPtr> everything = all();
+  std::map<std::pair<Rank, std::string_view>, std::vector<SortKey>> groups;
+  for (const JobRowPtr& row : everything) {
     const Rank rank = rank_of(*row, now);
-    if (needs_person(rank)) groups[{rank, row->waiting.get()}].push_back(row);
+    if (!needs_person(rank)) continue;
+    // What needs a person may be another thing than what it waits for.
+    const bool is_other = rank == Rank::kStalled && !row->stalled_by.empty();
+    const std::string& reason = is_other ? row->stalled_by.get() : row->waiting.get();
+    groups[{rank, reason}].push_back(key_of(row, JobSort::kWorst, now));
   }
   std::vector<Cause> causes;
-  for (auto& [key, rows] : groups) {
-    Cause cause{key.second, key.first, rows.size(), {}, {}, {}};
-    for (const JobRowPtr& row : rows) {
-      take_first(row->since, cause.oldest);
-      take_first(row->deadline, cause.deadline);
+  for (auto& [group, keys] : groups) {
+    Cause cause{std::string(group.second), group.first, keys.size(), {}, {}, {}};
+    for (const SortKey& key : keys) {
+      take_first((*key.row)->since, cause.oldest);
+      take_first((*key.row)->deadline, cause.deadline);
     }
-    std::sort(rows.begin(), rows.end(), [&](const JobRowPtr& a, const JobRowPtr& b) {
-      return key_of(a, JobSort::kWorst, now) < key_of(b, JobSort::kWorst, now);
-    });
-    rows.resize(std::min(rows.size(), kSome));
-    cause.some = std::move(rows);
+    const auto end = keys.begin() + static_cast<std::ptrdiff_t>(std::min(keys.size(), kSome));
+    std::partial_sort(keys.begin(), end, keys.end());
+    for (auto key = keys.begin(); key != end; ++key) cause.some.push_back(*key->row);
     causes.push_back(std::move(cause));
   }
   return causes;

@@ -13,6 +13,8 @@ constexpr const char* kJson = "application/json";
 // The end of a log, in lines, and in bytes.
 constexpr const char* kTail = "500";
 constexpr std::size_t kLogBytes = 256 * 1024;
+// What is read of a log, whose lines may be as long as a tenant likes.
+constexpr const char* kReadBytes = "4194304";
 
 // Scripts, styles and calls of the page itself, and nothing else: names and messages that are
 // markup can do nothing even if a screen were to show them as such.
@@ -52,7 +54,7 @@ std::vector<std::string> words_of(const char* verb, const WebRequest& request) {
 WebReply log_of(const WebRequest& request, Api& api) {
   std::vector<std::string> words = words_of("logs", request);
   if (words.empty()) return wrong(400, "a job has a namespace and a name");
-  words.insert(words.end(), {"--tail", kTail});
+  words.insert(words.end(), {"--tail", kTail, "--limit-bytes", kReadBytes});
   for (const char* const flag : {"attempt", "index"}) {
     if (const std::string given = query_of(request, flag); is_number(given)) {
       words.insert(words.end(), {std::string("--") + flag, given});
@@ -69,7 +71,6 @@ WebReply text_of(const WebRequest& request, const char* form, const char* type, 
   std::vector<std::string> words = words_of("explain", request);
   if (words.empty()) return wrong(400, "a job has a namespace and a name");
   words.insert(words.end(), {"-o", form});
-  if (query_of(request, "logs") == "false") words.emplace_back("--no-logs");
   const Printed text = run_verb(words, api);
   return text.ok ? WebReply{200, type, text.text} : wrong(404, text.text);
 }
@@ -180,7 +181,8 @@ WebReply PageServer::call(const WebRequest& request) {
 }
 
 PageSources PageServer::sources() {
-  return {api_, table_, watch_.get(), options_.namespace_, options_.operator_namespace};
+  return {api_,          table_, watch_.get(), options_.namespace_, options_.operator_namespace,
+          options_.where};
 }
 
 WebReply PageServer::events(const WebRequest& request) {
@@ -196,7 +198,8 @@ WebReply PageServer::action(const WebRequest& request) {
   const Result<Action> action = parse_action(request.body);
   if (!action.ok()) return wrong(400, action.error().message);
   Json commands = Json::array();
-  for (const ChosenJob& job : action->jobs) commands.push_back(command_of(*action, job));
+  for (const ChosenJob& job : action->jobs)
+    commands.push_back(in_cluster(command_of(*action, job), options_.where));
   // What it would do, for the confirmation.
   if (query_of(request, "ask") == "true") return as_json({{"commands", commands}});
   return as_json({{"results", act(*action, api_)}, {"commands", commands}});

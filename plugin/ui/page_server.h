@@ -27,6 +27,7 @@ class PageServer {
     std::string namespace_;          // empty: all
     std::string operator_namespace;  // empty: it is looked for
     std::vector<Asset> assets;
+    std::string where = {};  // in_cluster()
   };
   // The Api outlives it.
   PageServer(Api& api, Options options);

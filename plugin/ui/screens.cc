@@ -1,6 +1,7 @@
 #include "plugin/ui/screens.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 
 #include "api/docs_link.h"
@@ -33,6 +34,9 @@ const char* kind_of(Rank rank) {
   }
 }
 
+// Of those that have ended there may be very many.
+constexpr const char* kAlive = " phase:new,Pending,Running,Backoff,Suspended,Cancelling";
+
 constexpr const char* kLateAct =
     "The operator should have acted on these jobs already. Look whether its replicas run, and at "
     "their logs.";
@@ -46,12 +50,19 @@ std::string act_of(const Advice& advice) {
       .value_or("");
 }
 
+// All of them, as the table finds them.
+std::string filter_of(const Cause& cause) {
+  if (cause.rank == Rank::kLate) return "is:late";
+  return cause.rank == Rank::kStalled ? "is:stalled" : "phase:Failed reason:" + cause.reason;
+}
+
 Json cause_json(const Cause& cause, Time now) {
   const AnyReason reason(cause.reason);
   const Advice& advice = advice_on(reason);
   Json json = {{"reason", cause.reason},
                {"kind", kind_of(cause.rank)},
                {"count", cause.count},
+               {"filter", filter_of(cause)},
                {"jobs", Json::array()}};
   const bool is_late = cause.rank == Rank::kLate;
   json["what"] =
@@ -192,7 +203,8 @@ Json pools_screen(const std::vector<Json>& pools, const JobTable& table, Time no
     const Json& status = at(pool, "status");
     const std::string namespace_ = clean_at(at(pool, "metadata"), "namespace");
     const std::string name = clean_at(at(pool, "metadata"), "name");
-    const auto rows = rows_of(table, "ns:" + namespace_ + " pool:" + name, JobSort::kWorst, now);
+    const auto rows =
+        rows_of(table, "ns:" + namespace_ + " pool:" + name + kAlive, JobSort::kWorst, now);
     Json one = {{"ns", namespace_},
                 {"name", name},
                 {"most", int_at(at(pool, "spec"), "maxWorkers", 10)},
@@ -205,17 +217,26 @@ Json pools_screen(const std::vector<Json>& pools, const JobTable& table, Time no
                 {"failedStarts", int_at(status, "failedStarts")},
                 {"jobs", Json::array()}};
     put(one, "message", clean_at(status, "message"));
-    for (const JobRowPtr& row : rows) {
-      if (!row->has_ended()) one["jobs"].push_back(row_json(*row, now));
-    }
+    one["jobs"] = rows_json(rows, now);
     json["pools"].push_back(std::move(one));
   }
   return json;
 }
 
+// "32", as a member's Lease has it.
+std::int64_t shards_of(const Json& lease) {
+  const std::string text =
+      string_at(at(at(lease, "metadata"), "annotations"), "holdfast.dev/shards");
+  std::int64_t count = 0;
+  std::from_chars(text.data(), text.data() + text.size(), count);
+  return count;
+}
+
 Json operator_screen(const std::vector<Json>& leases, const JobTable& table, Time now) {
   std::map<std::string, int> shards;
-  int unowned = 0;
+  std::int64_t unowned = 0;
+  std::int64_t seen = 0;    // shards that have a Lease
+  std::int64_t wanted = 1;  // shards of the installation, as its members say
   Json replicas = Json::array();
   std::vector<const Json*> members;
   for (const Json& lease : leases) {
@@ -224,7 +245,12 @@ Json operator_screen(const std::vector<Json>& leases, const JobTable& table, Tim
     if (role == "member") {
       members.push_back(&lease);
     } else if (role == "shard") {
-      ++(holder.empty() ? unowned : shards[holder]);
+      ++seen;
+      if (holder.empty()) {
+        ++unowned;
+      } else {
+        ++shards[holder];
+      }
     }
   }
   int alive = 0;
@@ -234,7 +260,7 @@ Json operator_screen(const std::vector<Json>& leases, const JobTable& table, Tim
     const auto renewed = moment_at(spec, "renewTime");
     const std::chrono::seconds duration{
         std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 15), 1, 3600)};
-    const bool lives = renewed && !holder.empty() && now - *renewed <= duration;
+    const bool lives = renewed && !holder.empty() && now - *renewed <= duration + kLate;
     if (lives) ++alive;
     Json one = {{"name", holder},
                 {"ns", clean_at(at(*lease, "metadata"), "namespace")},
@@ -242,9 +268,12 @@ Json operator_screen(const std::vector<Json>& leases, const JobTable& table, Tim
                 {"shards", shards[holder]}};
     put(one, "renewed", renewed);
     replicas.push_back(std::move(one));
-    shards.erase(holder);
+    if (lives) shards.erase(holder);
+    wanted = std::max<std::int64_t>(wanted, shards_of(*lease));
   }
+  // Those of replicas that do not live.
   for (const auto& [holder, count] : shards) unowned += count;
+  unowned = std::max<std::int64_t>(unowned, wanted - seen);
   std::size_t late = 0;
   for (const Cause& cause : table.causes(now)) late += cause.rank == Rank::kLate ? cause.count : 0;
   const auto lamp = [](const char* name, bool good, const std::string& text) {

@@ -23,6 +23,13 @@ constexpr seconds kReadAgain{5};
 // A job may become late without a change.
 constexpr seconds kLookAgain{5};
 constexpr std::size_t kTroubleText = 500;
+// The page knows from that that its data are current.
+constexpr seconds kSayAgain{10};
+
+// What is gone or forbidden shows nothing. Of all else the last screen stays.
+bool ends_screen(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kForbidden;
+}
 
 // Of the table alone: all jobs, or those that need a person.
 class TableStream : public ScreenStream {
@@ -65,25 +72,34 @@ class JobStream : public ScreenStream {
   }
 
  private:
-  Json whole() {
+  std::optional<Json> whole() {
     Result<> known = Unit{};
     if (reader_) {
       known = reader_->read();
     } else {
       Result<Json> job = sources_.api.get(kJobs, namespace_, name_);
       if (job.ok()) {
-        reader_ = std::make_unique<FactsReader>(sources_.api, std::move(*job),
-                                                sources_.operator_namespace);
+        // The queue says the first hundred of its line: all jobs of a namespace may be a gigabyte.
+        reader_ = std::make_unique<FactsReader>(
+            sources_.api, std::move(*job), sources_.operator_namespace, FactsReader::Line::kHead);
       } else {
         known = job.error();
       }
     }
+    problem_.clear();
     if (!known.ok()) {
-      return {{"error",
-               clean_text(advice(known.error(), {"get", kJobs, namespace_, name_}), kTroubleText)}};
+      const std::string why =
+          clean_text(advice(known.error(), {"get", kJobs, namespace_, name_}), kTroubleText);
+      if (!reader_ || ends_screen(known.error())) return Json{{"error", why}};
+      problem_ = why;
+      return std::nullopt;
     }
     const Time now = sources_.api.now();
-    return job_screen(model_of(reader_->facts(), now), reader_->facts(), now);
+    Model model = model_of(reader_->facts(), now);
+    for (std::string& command : model.advice.commands) {
+      command = in_cluster(command, sources_.where);
+    }
+    return job_screen(model, reader_->facts(), now);
   }
 
   const std::string namespace_;
@@ -114,11 +130,15 @@ class PlacesStream : public ScreenStream {
     if (is_due) {
       looked_ = at;
       Result<std::vector<Json>> list = list_(sources_.api);
+      problem_.clear();
       if (!list.ok()) {
-        return Json{
-            {"error", clean_text(advice(list.error(), {"list", resource_, sources_.namespace_, ""}),
-                                 kTroubleText)}};
+        const std::string why = clean_text(
+            advice(list.error(), {"list", resource_, sources_.namespace_, ""}), kTroubleText);
+        if (!has_objects_ || ends_screen(list.error())) return Json{{"error", why}};
+        problem_ = why;
+        return std::nullopt;
       }
+      has_objects_ = true;
       objects_ = std::move(*list);
     }
     return screen_(objects_, sources_.table, now);
@@ -129,6 +149,7 @@ class PlacesStream : public ScreenStream {
   const List list_;
   const Screen screen_;
   std::vector<Json> objects_;
+  bool has_objects_ = false;
   std::uint64_t changes_ = 0;
   std::optional<SteadyTime> looked_;
 };
@@ -160,18 +181,25 @@ Result<std::vector<Json>> operator_leases(Api& api, const std::string& namespace
 }  // namespace
 
 std::string ScreenStream::next() {
+  std::optional<Json> screen = read(sources_.api.now());
+  // After the read, which may have taken long.
   const Time now = sources_.api.now();
-  const std::string trouble =
-      sources_.watch ? clean_text(sources_.watch->trouble(), kTroubleText) : "";
+  std::string trouble = sources_.watch ? clean_text(sources_.watch->trouble(), kTroubleText) : "";
+  if (trouble.empty()) trouble = problem_;
   const bool synced = !sources_.watch || sources_.watch->synced();
-  std::optional<Json> screen = read(now);
   std::string text = screen ? screen->dump() : last_;
-  if (text == last_ && trouble == trouble_ && synced == synced_) return "";
+  const bool is_same = text == last_ && trouble == trouble_ && synced == synced_;
+  const SteadyTime at = steady_now();
+  if (is_same && sent_ && at - *sent_ < kSayAgain) return "";
+  std::string event = "{\"now\":\"" + format_time(now) +
+                      "\",\"synced\":" + (synced ? "true" : "false") +
+                      ",\"trouble\":" + Json(trouble).dump();
+  if (!is_same) event += ",\"screen\":" + text;
   last_ = std::move(text);
-  trouble_ = trouble;
+  trouble_ = std::move(trouble);
   synced_ = synced;
-  return "{\"now\":\"" + format_time(now) + "\",\"synced\":" + (synced ? "true" : "false") +
-         ",\"trouble\":" + Json(trouble).dump() + ",\"screen\":" + last_ + "}";
+  sent_ = at;
+  return event + "}";
 }
 
 Result<std::shared_ptr<ScreenStream>> open_stream(const PageSources& sources,

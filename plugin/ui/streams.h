@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/json.h"
+#include "core/time.h"
 #include "plugin/base/api.h"
 #include "plugin/ui/job_table.h"
 #include "plugin/ui/web_server.h"
@@ -19,12 +20,14 @@ struct PageSources {
   Watch* watch = nullptr;  // of the table; null: it never changes
   std::string namespace_;
   std::string operator_namespace;
+  std::string where;  // in_cluster()
 };
 
 class ScreenStream {
  public:
   virtual ~ScreenStream() = default;
   // An event's data: {"now", "trouble", "synced", "screen"}; empty: nothing is new. One at a time.
+  // Without a screen: what was sent last is still so.
   std::string next();
 
  protected:
@@ -33,11 +36,13 @@ class ScreenStream {
   virtual std::optional<Json> read(Time now) = 0;
 
   const PageSources sources_;
+  std::string problem_;  // why the last read shows nothing new; empty: it does
 
  private:
   std::string last_;
   std::string trouble_;
   bool synced_ = false;
+  std::optional<SteadyTime> sent_;
 };
 
 // The stream that ?screen= names. kInvalid says what is wrong with the query.

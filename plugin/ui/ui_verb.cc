@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "plugin/terminal/cells.h"
 #include "plugin/ui/page_server.h"
 
 extern char** environ;
@@ -52,14 +53,19 @@ class Door {
     for (const char* const program : {"xdg-open", "open"}) {
       std::string name = program;
       std::array<char*, 3> words = {name.data(), path_.data(), nullptr};
+      // A browser that it starts is not in our group: Ctrl-C ends the page and not the browser.
+      posix_spawnattr_t own;
+      posix_spawnattr_init(&own);
+      posix_spawnattr_setflags(&own, POSIX_SPAWN_SETSID);
       posix_spawn_file_actions_t quiet;
       posix_spawn_file_actions_init(&quiet);
       for (const int stream : {0, 1, 2}) {
         posix_spawn_file_actions_addopen(&quiet, stream, "/dev/null", O_RDWR, 0);
       }
       pid_t child = 0;
-      const int error = posix_spawnp(&child, program, &quiet, nullptr, words.data(), environ);
+      const int error = posix_spawnp(&child, program, &quiet, &own, words.data(), environ);
       posix_spawn_file_actions_destroy(&quiet);
+      posix_spawnattr_destroy(&own);
       if (error == 0) return;
     }
   }
@@ -75,7 +81,8 @@ class Door {
 
 int told_to_end[2] = {-1, -1};  // a pipe
 
-void end(int) {
+void end(int signal) {
+  std::signal(signal, SIG_DFL);  // a second one is not waited for
   const char byte = 0;
   // A full pipe has been told already.
   [[maybe_unused]] const ssize_t written = ::write(told_to_end[1], &byte, 1);
@@ -103,18 +110,26 @@ int ui(const Command& command, Api& api, Terminal& terminal) {
   if (::pipe2(told_to_end, O_CLOEXEC) != 0) {
     return refuse(terminal, command, std::string("cannot make a pipe: ") + std::strerror(errno));
   }
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, end);
   const char* const variable = std::getenv(kOperatorVariable);
+  std::string where;
+  for (const char* const flag : {"context", "kubeconfig"}) {
+    if (!command.has(flag)) continue;
+    where +=
+        (where.empty() ? "--" : " --") + std::string(flag) + " " + shell_word(command.text(flag));
+  }
   const PageServer::Options options{
       *namespace_, command.text("operator-namespace", variable == nullptr ? "" : variable),
-      assets()};
+      assets(), where};
   auto page = std::make_unique<PageServer>(api, options);
   const Result<std::string> address = page->start(static_cast<std::uint16_t>(port));
   if (!address.ok()) {
     return refuse(terminal, command, advice(address.error(), {"list", kJobs, *namespace_, ""}));
   }
-  terminal.out("The page is at\n\n  " + *address +
-               "\n\nWhoever has this address can do what you may do. Ctrl-C ends it.\n");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, end);
+  terminal.out(
+      "The page is at\n\n  " + *address +
+      "\n\nOpen this address if no browser shows it. Whoever has it can do what you may do. "
+      "Ctrl-C ends the page.\n");
   std::optional<Door> door;
   if (!command.has("no-open")) door.emplace(*address).open();
   wait_for_the_end();

@@ -28,9 +28,10 @@ using std::chrono::seconds;
 using tcp = asio::ip::tcp;
 
 constexpr std::uint32_t kHeaderBytes = 16 * 1024;
-constexpr std::uint64_t kBodyBytes = 64 * 1024;
+constexpr std::uint64_t kBodyBytes = 256 * 1024;
 constexpr std::size_t kConnections = 64;
-constexpr std::size_t kWorkers = 8;
+// One for each connection: a slow answer of the API server holds up nobody else.
+constexpr std::size_t kWorkers = kConnections;
 constexpr seconds kRequestLimit{10};
 constexpr seconds kKeepAlive{60};
 // A stream without news says so, so that both ends notice a dead connection.
@@ -130,7 +131,7 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
       return refuse({431, "text/plain", "the request's header is longer than 16 KB\n"});
     }
     if (error == beast_http::error::body_limit) {
-      return refuse({413, "text/plain", "the request's body is longer than 64 KB\n"});
+      return refuse({413, "text/plain", "the request's body is longer than 256 KB\n"});
     }
     if (error) return close();
     is_head_ = parser_->get().method() == beast_http::verb::head;
@@ -145,11 +146,25 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   template <class Work, class Value>
   void on_worker(Work work, void (WebConnection::*then)(Value)) {
     asio::post(shared_.workers, [self = shared_from_this(), work = std::move(work), then] {
-      auto value = work();
+      Value value{};
+      try {
+        value = work();
+      } catch (const std::exception& exception) {
+        // One request, and not the page.
+        value = failed(exception, Value{});
+      }
       asio::post(self->shared_.io, [self, value = std::move(value), then]() mutable {
         if (!self->closed_) ((*self).*then)(std::move(value));
       });
     });
+  }
+
+  static WebReply failed(const std::exception& exception, const WebReply&) {
+    return {500, "text/plain", std::string("this is a bug: ") + exception.what() + "\n"};
+  }
+  static std::optional<std::string> failed(const std::exception&,
+                                           const std::optional<std::string>&) {
+    return std::nullopt;
   }
 
   void refuse(WebReply reply) {
@@ -289,6 +304,8 @@ Result<> WebServer::listen(std::uint16_t port) {
   error_code error;
   tcp::acceptor& acceptor = state_->acceptor;
   acceptor.open(tcp::v4(), error);
+  // After a restart the port may still have connections that end.
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error) acceptor.bind({asio::ip::address_v4::loopback(), port}, error);
   if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
   if (error) {

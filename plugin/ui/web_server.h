@@ -2,7 +2,7 @@
 // Server-Sent Events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 //
 // Handlers run on worker threads and may block. Limits keep strangers on the same machine cheap:
-// 16 KB of headers, 64 KB of body, 10 s for a request, 64 connections. A new connection replaces
+// 16 KB of headers, 256 KB of body, 10 s for a request, 64 connections. A new connection replaces
 // the oldest one that streams nothing.
 //
 //   WebServer server([](const WebRequest& request) { return WebReply{200, "text/plain", "hi\n"}; });

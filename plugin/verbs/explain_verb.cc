@@ -95,6 +95,10 @@ int explain(const Command& command, Api& api, Terminal& terminal) {
     return refuse(terminal, command,
                   "--watch shows the page again and again: give it no -o, or -o wide");
   }
+  if (command.has("no-logs") && (form == "json" || form == "yaml")) {
+    return refuse(terminal, command,
+                  "-o " + form + " prints the job as it is: --no-logs goes with -o model and html");
+  }
   Result<Json> job = job_of(command, api);
   if (!job.ok()) return refuse(terminal, command, job.error().message);
   if (form == "json" || form == "yaml") {

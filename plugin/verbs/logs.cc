@@ -91,6 +91,8 @@ class Logs {
     }
     const auto tail = command_.number("tail");
     if (tail && !place.is_worker) path += "&tailLines=" + std::to_string(*tail);
+    const auto limit = command_.number("limit-bytes");
+    if (limit) path += "&limitBytes=" + std::to_string(*limit);
     return path;
   }
 

@@ -62,7 +62,8 @@ export async function follow<Screen>(
   show: (screen: Screen) => void,
   refuse: (why: string) => void,
 ): Promise<void> {
-  const pause = 1000;
+  let pause = 1000;
+  const longest = 30_000;
   while (!signal.aborted) {
     try {
       const reply = await fetch(`/api/events?${new URLSearchParams(query)}`, {
@@ -76,6 +77,7 @@ export async function follow<Screen>(
         return;
       }
       refuse("");
+      pause = 1000;
       await read(reply, show);
     } catch {
       if (signal.aborted) return;
@@ -83,6 +85,7 @@ export async function follow<Screen>(
     if (signal.aborted) return;
     trouble.value = lost;
     await new Promise((done) => setTimeout(done, pause));
+    pause = Math.min(longest, pause * 2);
   }
 }
 
@@ -101,7 +104,7 @@ async function read<Screen>(reply: Response, show: (screen: Screen) => void): Pr
       trouble.value = envelope.trouble;
       complete.value = envelope.synced;
       if (!envelope.trouble) heard.value = envelope.now;
-      show(envelope.screen);
+      if (envelope.screen !== undefined) show(envelope.screen);
     }
   }
 }

@@ -117,6 +117,7 @@ export interface Cause {
   what: string;
   act: string;
   link?: string;
+  filter: string;
   count: number;
   since?: string;
   by?: string;
@@ -186,5 +187,5 @@ export interface Envelope<Screen> {
   now: string;
   synced: boolean;
   trouble: string;
-  screen: Screen;
+  screen?: Screen; // none: what was sent last is still so
 }

@@ -34,8 +34,21 @@ export function addressOf(screen: string, query: Record<string, string> = {}): s
 
 export const place = signal<Place>({ screen: "needs", query: new URLSearchParams() });
 
+// A browser keeps few connections for each host, so a tab that nobody sees has none.
+export const visible = signal(true);
+
 export function startPlaces(): void {
-  const read = () => (place.value = readPlace(location.hash));
+  const read = () => {
+    // The address of another run was opened in this tab.
+    if (location.hash.startsWith("#token=")) {
+      takeToken();
+      location.reload();
+      return;
+    }
+    place.value = readPlace(location.hash);
+  };
+  visible.value = document.visibilityState !== "hidden";
+  addEventListener("visibilitychange", () => (visible.value = document.visibilityState !== "hidden"));
   addEventListener("hashchange", read);
   read();
 }

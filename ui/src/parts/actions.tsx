@@ -33,13 +33,18 @@ export const verbs: Verb[] = [
 interface Asked {
   verb: Verb;
   jobs: Chosen[];
+  priority: number; // that the jobs have, if it is known
 }
 const asked = signal<Asked | undefined>(undefined);
 
 type Rights = Record<string, boolean>;
 
 // One button for each action. A right that is missing is said, not hidden.
-export function Actions({ jobs, only }: { jobs: Chosen[]; only?: (verb: string) => boolean }) {
+export function Actions({ jobs, only, priority = 0 }: {
+  jobs: Chosen[];
+  only?: (verb: string) => boolean;
+  priority?: number | undefined;
+}) {
   const namespaces = [...new Set(jobs.map((job) => job.ns))];
   const key = namespaces.join(" ");
   const [rights, setRights] = useState<Record<string, Rights>>({});
@@ -59,7 +64,7 @@ export function Actions({ jobs, only }: { jobs: Chosen[]; only?: (verb: string) 
       {shown.map((one) => (
         <button key={one.verb} type="button"
                 disabled={jobs.length === 0 || missing(one).length > 0}
-                onClick={() => (asked.value = { verb: one, jobs })}>
+                onClick={() => (asked.value = { verb: one, jobs, priority })}>
           {one.label}
         </button>
       ))}
@@ -91,16 +96,22 @@ export function Confirmation() {
   const open = asked.value;
   useEffect(() => {
     if (!open) return;
+    setCommands([]);
     setResults([]);
     setWrong("");
+    setPriority(open.priority);
     dialog.current?.showModal();
   }, [open]);
   useEffect(() => {
     if (!open) return;
     const body = { verb: open.verb.verb, jobs: open.jobs, priority };
+    let isOld = false;
     post<{ commands: string[] }>("/api/action?ask=true", body)
-      .then((answer) => setCommands(answer.commands))
-      .catch((error: Error) => setWrong(error.message));
+      .then((answer) => isOld || setCommands(answer.commands))
+      .catch((error: Error) => isOld || setWrong(error.message));
+    return () => {
+      isOld = true;
+    };
   }, [open, priority]);
   if (!open) return null;
   const close = () => {
@@ -109,9 +120,11 @@ export function Confirmation() {
   };
   const act = () => {
     setWorks(true);
+    const whose = asked.value;
+    const mine = () => asked.value === whose; // another dialog may be open by then
     post<{ results: Result[] }>("/api/action", { verb: open.verb.verb, jobs: open.jobs, priority })
-      .then((answer) => setResults(answer.results))
-      .catch((error: Error) => setWrong(error.message))
+      .then((answer) => mine() && setResults(answer.results))
+      .catch((error: Error) => mine() && setWrong(error.message))
       .finally(() => setWorks(false));
   };
   const count = open.jobs.length === 1 ? "1 job" : `${open.jobs.length} jobs`;
@@ -129,7 +142,7 @@ export function Confirmation() {
         <label>
           Priority{" "}
           <input type="number" value={priority}
-                 onInput={(event) => setPriority(Number(event.currentTarget.value) || 0)} />
+                 onInput={(event) => setPriority(Math.trunc(Number(event.currentTarget.value)) || 0)} />
         </label>
       ) : null}
       {results.length === 0 ? (

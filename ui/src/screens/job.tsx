@@ -28,7 +28,7 @@ export function Job() {
         <h2 id="can-title">You can</h2>
         {model.advice.text ? <p><Coded text={model.advice.text} /></p> : null}
         <Commands texts={model.advice.commands} />
-        <Actions jobs={target} only={(verb) => fits(verb, screen, model)} />
+        <Actions jobs={target} only={(verb) => fits(verb, screen, model)} priority={screen.priority} />
       </section>
       {model.runs.wanted > 1 ? <RunsMap runs={model.runs} /> : null}
       <Stages model={model} />

@@ -20,6 +20,8 @@ export function Jobs() {
   const filter = place.value.query.get("filter") ?? "";
   const sort = place.value.query.get("sort") ?? "worst";
   const reverse = place.value.query.get("reverse") ?? "";
+  const grid = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const [offset, setOffset] = useState(0);
   const [chosen, setChosen] = useState<Map<string, Chosen>>(new Map());
   const [cursor, setCursor] = useState(0);
@@ -29,11 +31,10 @@ export function Jobs() {
   const change = (query: Record<string, string>) => {
     setOffset(0);
     setCursor(0);
+    box.current?.scrollTo(0, 0);
     replacePlace("jobs", { filter, sort, reverse, ...query });
   };
   const total = screen?.matching ?? 0;
-  const grid = useRef<HTMLDivElement>(null);
-  const box = useRef<HTMLDivElement>(null);
   const list = useVirtual(box, total);
   const items = list?.getVirtualItems() ?? [];
   const first = items[0]?.index ?? 0;
@@ -42,7 +43,7 @@ export function Jobs() {
     if (first < offset || last >= offset + windowSize) {
       setOffset(Math.max(0, Math.floor((first + last) / 2) - windowSize / 2));
     }
-  }, [first, last]);
+  }, [first, last, offset]);
   const rowAt = (index: number): Row | undefined =>
     screen ? screen.rows[index - screen.offset] : undefined;
   const toggle = (row: Row) =>
@@ -101,7 +102,7 @@ export function Jobs() {
             {items.map((item) => {
               const row = rowAt(item.index);
               return (
-                <div role="row" key={item.index} id={row ? `row-${row.uid}` : undefined}
+                <div role="row" key={row?.uid ?? item.index} id={row ? `row-${row.uid}` : undefined}
                      aria-rowindex={item.index + 2}
                      class={`row${item.index === cursor ? " cursor" : ""}`}
                      style={{ position: "absolute", top: `${item.start}px`, height: `${rowHeight}px` }}>

@@ -18,7 +18,6 @@ export function Needs() {
         </p>
       ) : null}
       {screen.causes.map((cause) => {
-        const filter = `reason:${cause.reason}${cause.kind === "failed" ? " phase:Failed" : ""}`;
         return (
           <section key={cause.kind + cause.reason} class="cause">
             <h2>
@@ -29,7 +28,7 @@ export function Needs() {
               {cause.kind}, {cause.reason}
               {cause.since ? <>; the first since <Moment at={cause.since} /></> : null}
               {cause.by ? <>; the next step <Moment at={cause.by} /></> : null}.{" "}
-              <a href={addressOf("jobs", { filter })}>All of them</a>
+              <a href={addressOf("jobs", { filter: cause.filter })}>All of them</a>
               {cause.link ? <>, <a href={cause.link} rel="noreferrer">what the manual says</a></> : null}
             </p>
             <Rows rows={cause.jobs} label={`Jobs: ${cause.what}`} />

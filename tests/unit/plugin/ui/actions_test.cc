@@ -82,6 +82,14 @@ TEST_F(UiActions, ShowTheCommandThatDoesTheSame) {
   EXPECT_THAT(command_of({"priority", 7, {}}, job), HasSubstr("\"priority\":7"));
 }
 
+TEST(UiCommands, GoToTheClusterOfThePage) {
+  EXPECT_EQ(in_cluster("kubectl get nodes", ""), "kubectl get nodes");
+  EXPECT_EQ(in_cluster("kubectl exec a -- ls", "--context prod"),
+            "kubectl --context prod exec a -- ls");
+  EXPECT_EQ(in_cluster("kubectl holdfast retry a -n m", "--context prod"),
+            "kubectl holdfast retry a -n m --context prod");
+}
+
 TEST(UiActionBodies, AreCheckedBeforeAnythingIsDone) {
   const auto body = [](const std::string& verb, const std::string& name) {
     return Json{{"verb", verb}, {"jobs", {{{"ns", "m"}, {"name", name}, {"uid", "u"}}}}}.dump();

@@ -107,6 +107,15 @@ TEST_F(UiTable, GroupsThoseThatNeedAPersonByCause) {
   EXPECT_EQ(causes[2].reason, "BackoffLimitExceeded");
 }
 
+// Its pod may run, and what needs a person is another thing.
+TEST_F(UiTable, GroupsByWhatNeedsThePerson) {
+  Json status = waits("Running", "PodRunning", "2026-07-01T13:50:00Z");
+  status["conditions"] = {
+      {{"type", "Stalled"}, {"status", "True"}, {"reason", "NotKnownToThisVersion"}}};
+  put(row("newer", status));
+  EXPECT_EQ(table_.causes(kNow)[0].reason, "NotKnownToThisVersion");
+}
+
 // Counts are kept: whatever comes, changes and goes, they are those of a new count.
 TEST_F(UiTable, CountsAreThoseOfACount) {
   std::mt19937 random(7);
@@ -139,13 +148,23 @@ TEST(UiFilter, HoldsForEachOfItsWords) {
   }
   for (const char* const no :
        {"phase:Pending", "reason:Queued", "queue:nigh", "pool:cpu", "ns:med", "label:tea",
-        "label:team=fil", "label:film", "age>2h", "since>1h", "film-18", "node:node-1"}) {
+        "label:team=fil", "label:film", "age>2h", "since>1h", "film-18", "node:node-1",
+        "phase:Running phase:Pending", "label:team label:other", "is:late"}) {
     EXPECT_FALSE(is_in(no, job)) << no;
   }
 }
 
+TEST(UiFilter, FindsJobsThatNobodyHasReadAndThoseThatAreStuck) {
+  EXPECT_TRUE(is_in("phase:new", row("a")));
+  EXPECT_FALSE(is_in("phase:new", row("a", {{"phase", "Pending"}})));
+  EXPECT_TRUE(
+      is_in("is:stalled", row("a", waits("Pending", "Queued", "2026-07-01T13:50:00Z", true))));
+  EXPECT_TRUE(is_in("is:late", row("a", waits("Backoff", "RetryBackoff", "2026-07-01T13:50:00Z",
+                                              false, "2026-07-01T13:59:00Z"))));
+}
+
 TEST(UiFilter, SaysWhichWordIsWrong) {
-  for (const char* const wrong : {"phse:Running", "phase:", "age>soon", "name>1h"}) {
+  for (const char* const wrong : {"phse:Running", "phase:", "age>soon", "name>1h", "is:nice"}) {
     const Result<JobFilter> filter = parse_job_filter(wrong);
     ASSERT_FALSE(filter.ok()) << wrong;
     EXPECT_THAT(filter.error().message, HasSubstr(wrong));
