@@ -58,8 +58,8 @@ void take_wait(const JsonView& status, JobRow& row) {
   }
   for (const JsonView& run : at(status, "runs")) {
     if (!at(run, "nextAttemptTime").is_null()) continue;  // it waits, and keeps its last node
-    row.place = shared(run, "workerName");
-    if (row.place.empty()) row.place = shared(run, "nodeName");
+    row.place = clean(run, "workerName");
+    if (row.place.empty()) row.place = clean(run, "nodeName");
     if (!row.place.empty()) break;
   }
 }

@@ -39,7 +39,7 @@ struct JobRow : kube::Object {
   SharedText stage;
   SharedText queue;
   SharedText pool;
-  SharedText place;     // the node or worker of its first open run
+  std::string place;    // the node or worker of its first open run; names of workers come and go
   std::string message;  // why; a job that has succeeded needs none
   std::string labels;   // "a=b,c=d," and so on, at most 1 KiB
   bool stalled = false;

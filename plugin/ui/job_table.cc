@@ -31,9 +31,11 @@ struct SortKey {
   }
 };
 
+constexpr std::int64_t kNoTime = INT64_MAX;
+
 // Those without a time come last.
 std::int64_t oldest_first(const std::optional<Time>& time) {
-  return time ? time->time_since_epoch().count() : INT64_MAX;
+  return time ? time->time_since_epoch().count() : kNoTime;
 }
 
 SortKey key_of(const JobRowPtr& row, JobSort sort, Time now) {
@@ -58,7 +60,7 @@ SortKey key_of(const JobRowPtr& row, JobSort sort, Time now) {
       key.text = row->queue.get();
       break;
     case JobSort::kPlace:
-      key.text = row->place.get();
+      key.text = row->place;
       break;
     case JobSort::kAge:
       key.time = oldest_first(row->created);
@@ -160,12 +162,34 @@ JobView JobTable::view(const JobQuery& query, Time now) const {
   const std::size_t first = std::min(query.offset, keys.size());
   const std::size_t end = std::min(first + query.limit, keys.size());
   const auto before = [&](const SortKey& a, const SortKey& b) {
+    // What has none comes last in either order.
+    const bool a_misses = a.time == kNoTime;
+    const bool b_misses = b.time == kNoTime;
+    if (a_misses != b_misses) return b_misses;
     return query.reverse ? b < a : a < b;
   };
   std::partial_sort(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(end), keys.end(),
                     before);
   for (std::size_t i = first; i < end; ++i) view.rows.push_back(*keys[i].row);
   return view;
+}
+
+JobTable::Groups JobTable::grouped(const std::function<std::string(const JobRow&)>& group,
+                                   Time now) const {
+  constexpr std::size_t kMost = 100;
+  const std::vector<JobRowPtr> everything = all();
+  std::map<std::string, std::vector<SortKey>> keys;
+  for (const JobRowPtr& row : everything) {
+    const std::string name = group(*row);
+    if (!name.empty()) keys[name].push_back(key_of(row, JobSort::kWorst, now));
+  }
+  Groups groups;
+  for (auto& [name, some] : keys) {
+    const auto end = some.begin() + static_cast<std::ptrdiff_t>(std::min(some.size(), kMost));
+    std::partial_sort(some.begin(), end, some.end());
+    for (auto key = some.begin(); key != end; ++key) groups[name].push_back(*key->row);
+  }
+  return groups;
 }
 
 std::vector<Cause> JobTable::causes(Time now) const {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -64,6 +65,10 @@ class JobTable {
   JobRowPtr find(const std::string& namespace_, const std::string& name) const;
 
   JobView view(const JobQuery& query, Time now) const;
+  // In one pass: the jobs of each group, the worst first, at most 100 of each. `group` empty: the
+  // job is in none.
+  using Groups = std::map<std::string, std::vector<JobRowPtr>>;
+  Groups grouped(const std::function<std::string(const JobRow&)>& group, Time now) const;
   // The worst first.
   std::vector<Cause> causes(Time now) const;
 

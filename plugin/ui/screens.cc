@@ -34,9 +34,6 @@ const char* kind_of(Rank rank) {
   }
 }
 
-// Of those that have ended there may be very many.
-constexpr const char* kAlive = " phase:new,Pending,Running,Backoff,Suspended,Cancelling";
-
 constexpr const char* kLateAct =
     "The operator should have acted on these jobs already. Look whether its replicas run, and at "
     "their logs.";
@@ -76,12 +73,14 @@ Json cause_json(const Cause& cause, Time now) {
   return json;
 }
 
-std::vector<JobRowPtr> rows_of(const JobTable& table, const std::string& filter, JobSort sort,
-                               Time now) {
-  JobQuery query;
-  if (const auto parsed = parse_job_filter(filter); parsed.ok()) query.filter = *parsed;
-  query.sort = sort;
-  return table.view(query, now).rows;
+// "media/night": of those that hold a permit, as reconciler::holds_permit() has it.
+std::string queue_of_holder(const JobRow& row) {
+  const bool holds = row.phase == "Running" || row.phase == "Cancelling";
+  return holds && !row.queue.empty() ? row.namespace_ + "/" + row.queue.get() : "";
+}
+
+std::string pool_of_living(const JobRow& row) {
+  return row.has_ended() || row.pool.empty() ? "" : row.namespace_ + "/" + row.pool.get();
 }
 
 Json rows_json(const std::vector<JobRowPtr>& rows, Time now) {
@@ -162,15 +161,12 @@ Json job_screen(const Model& model, const ExplainFacts& facts, Time now) {
 
 Json queues_screen(const std::vector<Json>& queues, const JobTable& table, Time now) {
   Json json = {{"queues", Json::array()}};
+  JobTable::Groups holders = table.grouped(queue_of_holder, now);
   for (const Json& queue : queues) {
     const Json& spec = at(queue, "spec");
     const Json& status = at(queue, "status");
     const std::string namespace_ = clean_at(at(queue, "metadata"), "namespace");
     const std::string name = clean_at(at(queue, "metadata"), "name");
-    const std::string in_queue = "ns:" + namespace_ + " queue:" + name;
-    // As reconciler::holds_permit() has it.
-    const auto holders =
-        rows_of(table, in_queue + " phase:Running,Cancelling", JobSort::kSince, now);
     Json one = {{"ns", namespace_},
                 {"name", name},
                 {"hold", bool_at(spec, "hold")},
@@ -178,7 +174,7 @@ Json queues_screen(const std::vector<Json>& queues, const JobTable& table, Time 
                 {"running", int_at(status, "running")},
                 {"waiting", int_at(status, "waiting")},
                 {"waiters", Json::array()},
-                {"holders", rows_json(holders, now)}};
+                {"holders", rows_json(holders[namespace_ + "/" + name], now)}};
     // Its owner's order.
     for (const Json& head : at(status, "head")) {
       const JobRowPtr row =
@@ -199,12 +195,11 @@ Json queues_screen(const std::vector<Json>& queues, const JobTable& table, Time 
 
 Json pools_screen(const std::vector<Json>& pools, const JobTable& table, Time now) {
   Json json = {{"pools", Json::array()}};
+  JobTable::Groups living = table.grouped(pool_of_living, now);
   for (const Json& pool : pools) {
     const Json& status = at(pool, "status");
     const std::string namespace_ = clean_at(at(pool, "metadata"), "namespace");
     const std::string name = clean_at(at(pool, "metadata"), "name");
-    const auto rows =
-        rows_of(table, "ns:" + namespace_ + " pool:" + name + kAlive, JobSort::kWorst, now);
     Json one = {{"ns", namespace_},
                 {"name", name},
                 {"most", int_at(at(pool, "spec"), "maxWorkers", 10)},
@@ -217,7 +212,7 @@ Json pools_screen(const std::vector<Json>& pools, const JobTable& table, Time no
                 {"failedStarts", int_at(status, "failedStarts")},
                 {"jobs", Json::array()}};
     put(one, "message", clean_at(status, "message"));
-    one["jobs"] = rows_json(rows, now);
+    one["jobs"] = rows_json(living[namespace_ + "/" + name], now);
     json["pools"].push_back(std::move(one));
   }
   return json;

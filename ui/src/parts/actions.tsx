@@ -153,7 +153,7 @@ export function Confirmation() {
           </details>
           <p class="buttons">
             <button type="button" onClick={close}>Back</button>{" "}
-            <button type="button" class="act" disabled={works} onClick={act}>
+            <button type="button" class="act" aria-disabled={works} onClick={() => works || act()}>
               {open.verb.label} {count}
             </button>
           </p>
@@ -167,7 +167,9 @@ export function Confirmation() {
               </li>
             ))}
           </ul>
-          <p class="buttons"><button type="button" onClick={close}>Close</button></p>
+          <p class="buttons">
+            <button type="button" ref={(button) => button?.focus()} onClick={close}>Close</button>
+          </p>
         </>
       )}
       {wrong ? <p class="wrong" role="alert">{wrong}</p> : null}

@@ -107,6 +107,29 @@ TEST_F(UiTable, GroupsThoseThatNeedAPersonByCause) {
   EXPECT_EQ(causes[2].reason, "BackoffLimitExceeded");
 }
 
+TEST_F(UiTable, RowsWithoutATimeComeLastInEitherOrder) {
+  put(row("unread"));
+  JobQuery query;
+  query.sort = JobSort::kSince;
+  EXPECT_EQ(names(table_.view(query, kNow)).back(), "unread");
+  query.reverse = true;
+  EXPECT_EQ(names(table_.view(query, kNow)).back(), "unread");
+}
+
+// A hundred that have failed hide none that runs.
+TEST_F(UiTable, GroupsInOnePass) {
+  const Json pool = {{"workerPool", {{"name", "gpu"}}}};
+  for (int i = 0; i < 150; ++i) {
+    put(row("gone-" + std::to_string(i),
+            ended("Failed", "BackoffLimitExceeded", "2026-07-01T13:55:00Z"), pool));
+  }
+  put(row("lives", waits("Running", "WorkerRunning", "2026-07-01T13:50:00Z"), pool));
+  const auto groups =
+      table_.grouped([](const JobRow& one) { return one.has_ended() ? "" : one.pool.get(); }, kNow);
+  ASSERT_EQ(groups.at("gpu").size(), 1U);
+  EXPECT_EQ(groups.at("gpu")[0]->name, "lives");
+}
+
 // Its pod may run, and what needs a person is another thing.
 TEST_F(UiTable, GroupsByWhatNeedsThePerson) {
   Json status = waits("Running", "PodRunning", "2026-07-01T13:50:00Z");
