@@ -43,7 +43,7 @@ def chromium():
     from playwright.sync_api import sync_playwright  # pylint: disable=import-outside-toplevel
     assert CHROMIUM, "chromium is not in PATH: hack/setup --browser installs it"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
         yield browser
         browser.close()
 
