@@ -43,8 +43,8 @@ constexpr Entry kAdvice[] = {
       {kPool, "kubectl get pods -n {ns} -l holdfast.dev/worker-pool={pool}"}}},
     {Reason::kBackoffLimitExceeded,
      {"more attempts failed than backoffLimit forgives",
-      "Read the log, correct the cause, then run the work again as a new job. `retry` keeps the template: correct a "
-      "wrong one in the manifest, and apply that under another name.",
+      "Read the log. If the cause was outside, run the work again with `retry`, as a new job. If the job itself is "
+      "wrong, correct its manifest, and apply it under another name.",
       {kLogsOfAttempt, kRetry}}},
     {Reason::kCancelled,
      {"the job was cancelled (spec.cancel)",
@@ -225,7 +225,7 @@ constexpr Entry kAdvice[] = {
       {"kubectl get mutatingwebhookconfigurations"}}},
     {Reason::kPodTerminating,
      {"the pod was deleted, and its containers shut down",
-      "Nothing: it ends, or is given up in time (By). A lower terminationGracePeriodSeconds "
+      "Nothing: it ends, or is given up when its time is over. A lower terminationGracePeriodSeconds "
       "shortens this in later jobs.",
       {kDescribePod}}},
     {Reason::kPodUnschedulable,
@@ -256,7 +256,7 @@ constexpr Entry kAdvice[] = {
        "'{\"spec\":{\"retryBackoff\":{\"initialSeconds\":1,\"maxSeconds\":10}}}'"}}},
     {Reason::kRunsStopped,
      {"the outcome is decided, and the pods that still run are being stopped",
-      "Nothing: they end, or are given up in time (By). To have the work done again, retry the "
+      "Nothing: they end, or are given up when their time is over. To have the work done again, retry the "
       "job when it has ended.",
       {kDescribePod}}},
     {Reason::kStageStarting,

@@ -51,7 +51,13 @@ Text summary_of(const Model& model) {
   what = what.with_words([&](std::string words) {
     return words.starts_with(name) ? words.substr(name.size()) : words;
   });
-  return what.empty() || why.empty() ? what : what + ": " + why;
+  if (what.empty() || why.empty()) return what.empty() ? why : what;
+  // "the node's kubelet does not renew its Lease: node node-2 does not renew its Lease".
+  const std::string said = what.at(Time{});
+  const std::size_t verb = said.find(" does ");
+  const bool repeats =
+      verb != std::string::npos && why.at(Time{}).find(said.substr(verb)) != std::string::npos;
+  return repeats ? why : what + ": " + why;
 }
 
 }  // namespace

@@ -94,6 +94,8 @@ struct OperatorText {
 };
 OperatorText judge_operator(const Explaining& explaining);
 
+// As many jobs of its key hold permits as the queue allows; false also if nobody knows.
+bool is_key_full(const Explaining& explaining);
 // The job's place in its queue, and why the queue starts no further job.
 void add_queue(const Explaining& explaining, Facts& facts);
 // The state of the pool of its workers.

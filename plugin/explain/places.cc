@@ -105,6 +105,11 @@ std::string reason_of(const Json& queue) {
 
 }  // namespace
 
+bool is_key_full(const Explaining& explaining) {
+  const std::int64_t most = int_at(at(explaining.facts.queue, "spec"), "concurrencyPerKey");
+  return most > 0 && place_in(explaining).key_holds >= most;
+}
+
 void add_queue(const Explaining& explaining, Facts& facts) {
   const JobText& job = explaining.job;
   if (job.queue.empty() || !says_queued(job) || !explaining.facts.queue.is_object()) return;

@@ -91,14 +91,50 @@ constexpr Advice kHeldQueue = {
     "Let the queue start jobs again, if nobody holds it for a reason.",
     {"kubectl patch jq {queue} -n {ns} --type=merge -p '{\"spec\":{\"hold\":false}}'"}};
 
+constexpr Advice kFullKey = {
+    "",
+    "Wait: as many jobs of its key run as concurrencyPerKey of the queue allows, so a higher priority alone does not start it.",
+    {"kubectl get jq {queue} -n {ns} -o wide"}};
+
+constexpr Advice kFullQuota = {
+    "",
+    "A quota of the namespace is used up: raise it, or run less at a time. Otherwise the job goes on when other pods end.",
+    {"kubectl describe quota -n {ns}"}};
+
+constexpr Advice kRejected = {
+    "",
+    "A policy or webhook of the cluster rejects the pod: suspend the job, change what the message names, and resume. Or "
+    "ask the owner of the policy.",
+    {"kubectl holdfast suspend {job} -n {ns}"}};
+
+constexpr Advice kNoWorkerStarts = {
+    "",
+    "Its workers cannot start, and the pool's message says why: correct the pool's template.",
+    {"kubectl get pods -n {ns} -l holdfast.dev/worker-pool={pool}",
+     "kubectl edit wp {pool} -n {ns}"}};
+
+// Where the objects say more than the reason.
+const Advice* special_advice(const Explaining& explaining, const AnyReason& reason) {
+  const std::string& message = explaining.job.waiting->message;
+  const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
+  if (reason == Reason::kQueued) {
+    // No priority helps then.
+    if (bool_at(at(explaining.facts.queue, "spec"), "hold")) return &kHeldQueue;
+    if (is_key_full(explaining)) return &kFullKey;
+  }
+  if (reason == Reason::kPodCreationRefused) {
+    if (says("exceeded quota")) return &kFullQuota;
+    if (says("ValidatingAdmissionPolicy") || says("admission webhook")) return &kRejected;
+  }
+  const bool fails = int_at(at(explaining.facts.pool, "status"), "failedStarts") > 0;
+  return reason == Reason::kWorkerAwaited && fails ? &kNoWorkerStarts : nullptr;
+}
+
 const Advice& advice_of(const Explaining& explaining) {
   const JobText& job = explaining.job;
   if (!job.waiting) return advice_on(Reason::kOperatorAwaited);
   const AnyReason reason(job.waiting->reason);
-  // No priority helps then.
-  if (reason == Reason::kQueued && bool_at(at(explaining.facts.queue, "spec"), "hold")) {
-    return kHeldQueue;
-  }
+  if (const Advice* const special = special_advice(explaining, reason)) return *special;
   // How to correct the cause comes before how to wait less.
   if (reason == Reason::kRetryBackoff && !job.history.empty()) {
     const Advice& cause = advice_on(AnyReason(job.history.back().reason));

@@ -102,15 +102,15 @@ TEST(ExplainSickJobs, SayTheirCauseAndWhatToDoFirst) {
       {"unschedulable", "no node fits the pod: 0/12 nodes are available: 3 Insufficient nvidia",
        "Compare what the pod asks for with the nodes"},
       {"image-pull", "a node cannot get the container's image", "Check the image's name and tag"},
-      {"thousand-runs", "exceeded quota", "a quota, a policy, a webhook"},
-      {"policy-refused", "ValidatingAdmissionPolicy 'images'", "a quota, a policy, a webhook"},
-      {"waits-in-queue", "it waits for a permit of its queue", "raise its priority"},
+      {"thousand-runs", "exceeded quota", "A quota of the namespace is used up"},
+      {"policy-refused", "ValidatingAdmissionPolicy 'images'", "rejects the pod: suspend the job"},
+      {"waits-in-queue", "it waits for a permit of its queue", "as many jobs of its key run"},
       {"node-lost", "node node-2 does not renew its Lease", "the next attempt starts elsewhere"},
       {"stuck-terminating", "pod mix-2-x2k9d on node node-2 was deleted and has not ended",
-       "is given up in time"},
+       "is given up when its time is over"},
       {"hung-progress", "the program lives and reports no progress", "Does it hang?"},
       {"finished-failed", "more attempts failed than backoffLimit forgives", "Read the log"},
-      {"warm-worker-awaited", "no worker of its pool has a free slot", "Is maxWorkers"},
+      {"warm-worker-awaited", "no worker of its pool has a free slot", "Its workers cannot start"},
   };
   for (const auto& sick : kSick) {
     const Model model = model_of(sick.name);

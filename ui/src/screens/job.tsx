@@ -26,7 +26,7 @@ export function Job() {
       <Facts model={model} />
       <section aria-labelledby="can-title">
         <h2 id="can-title">You can</h2>
-        {model.advice.text ? <p><Coded text={model.advice.text} /></p> : null}
+        {model.advice.text ? <p><Coded text={model.advice.text.replace(/^Nothing:/, "You need do nothing:")} /></p> : null}
         <Commands texts={model.advice.commands} />
         <Actions jobs={target} only={(verb) => fits(verb, screen, model)} priority={screen.priority} />
       </section>
