@@ -159,7 +159,8 @@ def test_a_job_that_waits_for_a_warm_worker(cluster, plugin, jobs):
     pool = fact(page, "Pool")
     assert re.match(r"thumbnails: \d workers? of at most 2.*; 0 of 0 slots busy; 1 run waiting", pool)
     assert "no worker can start: " in pool
-    assert run_commands(cluster, page) == 2
+    assert "correct the pool's template" in fact(page, "You can")
+    assert run_commands(cluster, page) == 1
 
 
 def test_a_pod_that_no_node_takes(cluster, plugin, jobs):
@@ -186,7 +187,8 @@ def test_a_pod_that_a_quota_refuses(cluster, plugin, jobs):
     jobs.wait("refused", lambda s: (s.get("waiting") or {}).get("reason") == "PodCreationRefused", LIMIT)
     page = explain(plugin, "refused")
     assert "exceeded quota: none" in fact(page, "Why")
-    assert run_commands(cluster, page) == 2
+    assert "quota of the namespace is used up" in fact(page, "You can")
+    assert run_commands(cluster, page) == 1
 
 
 def test_a_suspended_and_a_cancelled_job(cluster, plugin, jobs):
