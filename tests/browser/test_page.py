@@ -100,7 +100,7 @@ def test_what_needs_a_person_stands_first_and_says_what_to_do(jobs, page):
     cause.wait_for()
     text = cause.inner_text()
     assert "1 job: more attempts failed than backoffLimit forgives" in text
-    assert "Read the log, correct the cause" in text
+    assert "Read the log. If the cause was outside" in text
     cause.get_by_role("link", name="fails").click()
     page.page.wait_for_selector(".sentence")
     assert "more attempts failed than backoffLimit forgives" in page.page.locator(".sentence").inner_text()
