@@ -40,7 +40,7 @@ const server = createServer((request, reply) => {
     const screen = recorded(url.searchParams.get("screen"));
     return reply.write(`data: ${JSON.stringify({ now: recorded("now"), synced: true, trouble: "", screen })}\n\n`);
   }
-  if (url.pathname === "/api/rights") return json({ patch: true, create: true, logs: true });
+  if (url.pathname === "/api/rights") return json({ patch: true, create: true });
   if (url.pathname === "/api/action") return json({ commands: ["kubectl holdfast cancel film-17 -n media"], results: [] });
   if (url.pathname === "/api/log") return json({ log: "a line\nanother line\n" });
   reply.writeHead(404);

@@ -68,6 +68,13 @@ struct ClusterApi::Cluster {
   }
 
   kube::Client& client() { return connection->client(); }
+  // On the loop. It is not started yet.
+  std::unique_ptr<cache::Informer> informer(const kube::Kind& kind, const std::string& namespace_) {
+    std::vector<std::string> namespaces;
+    if (!namespace_.empty()) namespaces.push_back(namespace_);
+    return std::make_unique<cache::Informer>(
+        cache::Informer::Dependencies{thread.loop(), client(), random, Log()}, kind, namespaces);
+  }
 
   SeededRandom random{std::random_device{}()};
   std::unique_ptr<kube::Connection> connection;  // made and ended on the loop
@@ -79,12 +86,7 @@ class ClusterApi::ClusterMirror : public Mirror {
   ClusterMirror(Cluster& cluster, const kube::Kind& kind, const std::string& namespace_)
       : cluster_(cluster), kind_(kind), namespace_name_(namespace_) {
     cluster_.thread.run([&] {
-      std::vector<std::string> namespaces;
-      if (!namespace_.empty()) namespaces.push_back(namespace_);
-      informer_ = std::make_unique<cache::Informer>(
-          cache::Informer::Dependencies{cluster_.thread.loop(), cluster_.client(), cluster_.random,
-                                        Log()},
-          kind, namespaces);
+      informer_ = cluster_.informer(kind, namespace_);
       informer_->on_change([this](const cache::Change& change) {
         if (!change.after && change.before) {
           deleted_.push_back(json_of(change.before));
@@ -166,12 +168,7 @@ class ClusterApi::ClusterWatch : public Watch {
                OnChange on_change)
       : cluster_(cluster) {
     cluster_.thread.run([&] {
-      std::vector<std::string> namespaces;
-      if (!namespace_.empty()) namespaces.push_back(namespace_);
-      informer_ = std::make_unique<cache::Informer>(
-          cache::Informer::Dependencies{cluster_.thread.loop(), cluster_.client(), cluster_.random,
-                                        Log()},
-          kind, namespaces);
+      informer_ = cluster_.informer(kind, namespace_);
       informer_->on_change(
           [on_change](const cache::Change& change) { on_change(change.before, change.after); });
       informer_->on_progress([this, on_change = std::move(on_change)] {

@@ -82,15 +82,15 @@ constexpr std::int64_t kInRow = 50;
 
 // What a square says of its runs: the state that a reader looks for first.
 const char* state_of(std::int64_t first, std::int64_t end, const IndexSet& done,
-                     const IndexSet& failed, const std::vector<OpenRun>& begun) {
+                     const IndexSet& failed, const std::vector<RunText>& begun) {
   const IndexSet none;
   const auto has = [&](const IndexSet& set) {
     const auto found = set.next(first, none);
     return found && *found < end;
   };
   if (has(failed)) return "bad";
-  const OpenRun* waits = nullptr;
-  for (const OpenRun& run : begun) {
+  const RunText* waits = nullptr;
+  for (const RunText& run : begun) {
     if (run.index < first || run.index >= end) continue;
     if (!run.next_attempt) return "open";
     waits = &run;

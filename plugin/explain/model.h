@@ -16,6 +16,7 @@
 
 #include "core/json.h"
 #include "core/time.h"
+#include "plugin/base/job_text.h"
 #include "plugin/explain/explain.h"
 #include "plugin/explain/moments_text.h"
 
@@ -36,16 +37,6 @@ struct AdviceModel {
   std::vector<std::string> commands;
 };
 
-struct OpenRun {
-  std::int64_t index = 0;
-  std::int64_t attempt = 0;
-  std::string pod;
-  std::string node;
-  std::string worker;
-  std::optional<Time> start;
-  std::optional<Time> next_attempt;  // none: the run is open
-};
-
 // Of the current stage.
 struct RunsModel {
   std::int64_t wanted = 1;
@@ -54,7 +45,7 @@ struct RunsModel {
   std::int64_t open = 0;
   std::string completed_indexes;  // "0-7,9"
   std::string failed_indexes;
-  std::vector<OpenRun> begun;  // those that are open or between two attempts
+  std::vector<RunText> begun;  // those that are open or between two attempts
 };
 
 struct StageModel {

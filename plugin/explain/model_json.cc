@@ -2,18 +2,11 @@
 // golden files of tests/unit/plugin/explain.
 #include <utility>
 
+#include "plugin/explain/json_put.h"
 #include "plugin/explain/model.h"
 
 namespace holdfast::plugin {
 namespace {
-
-void put(Json& json, const char* key, const std::string& text) {
-  if (!text.empty()) json[key] = text;
-}
-
-void put(Json& json, const char* key, const std::optional<Time>& time) {
-  if (time) json[key] = format_time(*time);
-}
 
 // {"text", "time", "parts"}: the last two where it speaks of a moment.
 Json sentence_of(const Text& text, Time now) {
@@ -64,7 +57,7 @@ void put_places(Json& json, const std::string& pod, const std::string& node,
   put(json, "worker", worker);
 }
 
-Json run_of(const OpenRun& run) {
+Json run_of(const RunText& run) {
   Json json = {{"index", run.index}, {"attempt", run.attempt}};
   put_places(json, run.pod, run.node, run.worker);
   put(json, "start", run.start);
@@ -81,7 +74,7 @@ void put_runs(const RunsModel& runs, Json& json) {
   put(json, "completedIndexes", runs.completed_indexes);
   put(json, "failedIndexes", runs.failed_indexes);
   json["begun"] = Json::array();
-  for (const OpenRun& run : runs.begun) json["begun"].push_back(run_of(run));
+  for (const RunText& run : runs.begun) json["begun"].push_back(run_of(run));
 }
 
 Json stage_of(const StageModel& stage) {

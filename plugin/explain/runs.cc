@@ -135,10 +135,7 @@ RunsModel runs_model(const Explaining& explaining) {
   };
   model.completed_indexes = as_ranges(job.completed_indexes);
   model.failed_indexes = as_ranges(job.failed_indexes);
-  for (const RunText& run : job.runs) {
-    model.begun.push_back(
-        {run.index, run.attempt, run.pod, run.node, run.worker, run.start, run.next_attempt});
-  }
+  model.begun = job.runs;
   return model;
 }
 

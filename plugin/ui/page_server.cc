@@ -67,43 +67,32 @@ WebReply log_of(const WebRequest& request, Api& api) {
   return as_json({{"log", as_utf8(log.text.substr(first))}});
 }
 
-WebReply text_of(const WebRequest& request, const char* form, const char* type, Api& api) {
+WebReply yaml_of(const WebRequest& request, Api& api) {
   std::vector<std::string> words = words_of("explain", request);
   if (words.empty()) return wrong(400, "a job has a namespace and a name");
-  words.insert(words.end(), {"-o", form});
+  words.insert(words.end(), {"-o", "yaml"});
   const Printed text = run_verb(words, api);
-  return text.ok ? WebReply{200, type, text.text} : wrong(404, text.text);
+  return text.ok ? WebReply{200, "text/plain; charset=utf-8", text.text} : wrong(404, text.text);
 }
 
-// What the person may do in a namespace: {"patch", "create", "logs"}, each with its sentence.
+// What the person may do to the jobs of a namespace: {"patch": true, "create": false}.
 WebReply rights_in(const std::string& namespace_, Api& api) {
-  struct Right {
-    const char* name;
-    const char* verb;
-    const char* group;
-    const char* resource;
-    const char* subresource;
-  };
-  constexpr Right kRights[] = {{"patch", "patch", "holdfast.dev", "durablejobs", ""},
-                               {"create", "create", "holdfast.dev", "durablejobs", ""},
-                               {"logs", "get", "", "pods", "log"}};
   constexpr Resource kReviews{"/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews",
                               "SelfSubjectAccessReview", "selfsubjectaccessreview"};
   if (!is_object_name(namespace_)) return wrong(400, "there is no such namespace");
   Json rights = Json::object();
-  for (const Right& right : kRights) {
+  for (const char* const verb : {"patch", "create"}) {
     const Json review = {{"apiVersion", "authorization.k8s.io/v1"},
                          {"kind", "SelfSubjectAccessReview"},
                          {"spec",
                           {{"resourceAttributes",
                             {{"namespace", namespace_},
-                             {"verb", right.verb},
-                             {"group", right.group},
-                             {"resource", right.resource},
-                             {"subresource", right.subresource}}}}}};
+                             {"verb", verb},
+                             {"group", "holdfast.dev"},
+                             {"resource", "durablejobs"}}}}}};
     const Result<Json> answer = api.create(kReviews, "", review, false);
     // Who may not even ask finds out by trying.
-    rights[right.name] = !answer.ok() || bool_at(at(*answer, "status"), "allowed");
+    rights[verb] = !answer.ok() || bool_at(at(*answer, "status"), "allowed");
   }
   return as_json(rights);
 }
@@ -170,12 +159,7 @@ WebReply PageServer::call(const WebRequest& request) {
   if (request.method != "GET") return wrong(405, "only GET and POST are answered");
   if (request.path == "/api/events") return events(request);
   if (request.path == "/api/log") return log_of(request, api_);
-  if (request.path == "/api/yaml") {
-    return text_of(request, "yaml", "text/plain; charset=utf-8", api_);
-  }
-  if (request.path == "/api/file") {
-    return text_of(request, "html", "text/plain; charset=utf-8", api_);
-  }
+  if (request.path == "/api/yaml") return yaml_of(request, api_);
   if (request.path == "/api/rights") return rights_in(query_of(request, "ns"), api_);
   return wrong(404, "there is no such call");
 }

@@ -8,19 +8,12 @@
 #include "core/utf8.h"
 #include "plugin/base/job_text.h"
 #include "plugin/explain/advice.h"
+#include "plugin/explain/json_put.h"
 
 namespace holdfast::plugin {
 namespace {
 
 using reconciler::AnyReason;
-
-void put(Json& json, const char* key, const std::string& text) {
-  if (!text.empty()) json[key] = text;
-}
-
-void put(Json& json, const char* key, const std::optional<Time>& time) {
-  if (time) json[key] = format_time(*time);
-}
 
 // The words of a group: why, and what to do, without the names of one job.
 const char* kind_of(Rank rank) {
