@@ -10,7 +10,10 @@ import { fileURLToPath } from "node:url";
 const ui = dirname(fileURLToPath(import.meta.url));
 const out = join(ui, "../build/ui");
 const token = "0".repeat(64);
-const files = { "/": ["index.html", "text/html"], "/app.js": ["app.js", "text/javascript"], "/app.css": ["app.css", "text/css"], "/icon.svg": ["icon.svg", "image/svg+xml"] };
+const files = {
+  "/": ["index.html", "text/html"], "/app.js": ["app.js", "text/javascript"], "/app.css": ["app.css", "text/css"],
+  "/icon.svg": ["icon.svg", "image/svg+xml"], "/licenses.txt": ["licenses.txt", "text/plain"],
+};
 
 const build = () => spawnSync("node", ["build.mjs", out], { cwd: ui, stdio: "inherit" });
 let timer;

@@ -77,7 +77,7 @@ void add_heartbeat(const Explaining& explaining, AttemptModel& attempt) {
   const auto renewed = moment_at(at(lease, "spec"), "renewTime");
   if (!heartbeat.is_object() || !renewed) return;
   if (const auto duration = seconds_in(at(lease, "spec"), "leaseDurationSeconds")) {
-    add_bound('L', "lost, unless it renews", *renewed + *duration, attempt);
+    add_bound('L', "lost, unless the agent renews", *renewed + *duration, attempt);
   }
   const std::string age =
       string_at(at(at(lease, "metadata"), "annotations"), "holdfast.dev/progress-age");

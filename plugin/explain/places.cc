@@ -74,7 +74,8 @@ std::string limits_of(const Explaining& explaining, const Place& place) {
   const Json& status = at(explaining.facts.queue, "status");
   std::string text;
   if (const std::int64_t most = int_at(spec, "concurrency"); most > 0) {
-    text += "; " + count_text(int_at(status, "running")) + " of " + plural(most, "permit") + " out";
+    text +=
+        "; " + count_text(int_at(status, "running")) + " of " + plural(most, "permit") + " in use";
   }
   const Json& own = at(at(explaining.facts.job, "spec"), "queue");
   if (const std::int64_t most = int_at(spec, "concurrencyPerKey"); most > 0) {

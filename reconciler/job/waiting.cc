@@ -96,7 +96,7 @@ Waiting queue_waiting(const Context& context) {
   }
   return Waiting{Reason::kQueued, "the job waits in the JobQueue " + queue,
                  "it starts when the queue gives it a permit; kubectl get jobqueue " + queue +
-                     " -o wide says why none is free",
+                     " -n " + context.job.namespace_ + " -o wide says why none is free",
                  std::nullopt};
 }
 

@@ -228,12 +228,12 @@ std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodVi
     if (limit.verdict.reason == Reason::kHolderSilent) {
       return Waiting{Reason::kHolderSilent,
                      "the agent in pod " + pod.name + " does not renew the job's Lease",
-                     attempt + " ends as Lost unless it does", then};
+                     attempt + " ends as Lost unless the agent renews it", then};
     }
     if (limit.verdict.reason == Reason::kNoProgress) {
       return Waiting{Reason::kNoProgress,
                      "the worker in pod " + pod.name + " lives and makes no progress",
-                     attempt + " ends as Hung unless it does", then};
+                     attempt + " ends as Hung unless the program reports progress", then};
     }
     if (limit.verdict.reason != Reason::kStartTimeout) continue;
     const auto& refusal = context.seen.observed.lease_refusal;
@@ -254,7 +254,7 @@ std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodVi
     }
     return Waiting{Reason::kHeartbeatAwaited,
                    "pod " + pod.name + " runs, and its agent has not renewed the job's Lease yet",
-                   attempt + " ends as StartTimeout unless it does", then};
+                   attempt + " ends as StartTimeout unless the agent renews it", then};
   }
   const bool has_deferred = holds_lease(context, pod) && context.seen.lease->deferrals > 0;
   return has_deferred ? std::optional(describe_deferrals(context, pod)) : std::nullopt;

@@ -307,14 +307,14 @@ Waiting describe(const RunContext& context, const PodView& pod, const std::vecto
   Waiting waiting;
   if (left(Reason::kNodeGone)) {
     waiting = {Reason::kNodeGone, "node " + pod.node_name + " does not exist",
-               attempt_text(context) + " ends as Lost unless it comes back",
+               attempt_text(context) + " ends as Lost unless the node comes back",
                context.now + *left(Reason::kNodeGone)};
   } else if (is_worth_reporting(Reason::kNodeSilent)) {
     const bool has_lease = context.view.observed.nodes.at(pod.node_name).has_lease;
     waiting = {Reason::kNodeSilent,
                "node " + pod.node_name +
                    (has_lease ? " does not renew its Lease" : "'s Ready condition is Unknown"),
-               attempt_text(context) + " ends as Lost unless it does",
+               attempt_text(context) + " ends as Lost unless the node renews it",
                context.now + *left(Reason::kNodeSilent)};
   } else if (pod.deletion) {
     waiting = {Reason::kPodTerminating, "pod " + pod.name + " was deleted and is being stopped",

@@ -69,3 +69,13 @@ class Watched:
             "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})")
         return [f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes']][:3]}"
                 for one in found["violations"]]
+
+
+@contextlib.contextmanager
+def watched(kubeconfig, *flags):
+    """The page, open in a browser of its own. At its end nothing may have been complained of."""
+    with serve(kubeconfig, *flags) as (address, _), chromium() as browser:
+        page = Watched(browser.new_page(viewport={"width": 900, "height": 700}))
+        page.page.goto(address)
+        yield page
+        assert page.complaints == []

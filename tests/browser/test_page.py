@@ -154,6 +154,22 @@ def test_a_walk_by_keyboard_alone(jobs, page):
     page.complaints.clear()  # "ns:" alone is refused, which the browser reports
 
 
+def test_the_cursor_stays_on_its_job_when_the_order_changes(jobs, page):
+    for name in ("a", "c"):
+        jobs.apply(job(name, annotations=runs(600)))
+    page.page.get_by_role("link", name="Jobs", exact=True).click()
+    page.page.get_by_role("button", name="Job", exact=True).click()
+    page.page.wait_for_selector("text=2 of 2 jobs")
+    page.page.get_by_role("grid").focus()
+    page.page.keyboard.press("j")
+    page.page.wait_for_selector(".row.cursor:has-text('/c')")
+    jobs.apply(job("b", annotations=runs(600)))
+    page.page.wait_for_selector("text=3 of 3 jobs")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("dl")
+    assert page.page.locator("h1").inner_text().endswith("/c")
+
+
 def test_an_action_goes_to_the_chosen_uids_alone(jobs, page):
     for name in ("a", "b", "c"):
         jobs.apply(job(name, annotations=runs(600)))
@@ -210,6 +226,16 @@ def test_two_browsers_see_the_same(jobs, address, open_page):
     jobs.apply(job("train", annotations=runs(600)))
     for page in (first, second):
         page.page.get_by_role("link", name="train").wait_for()
+
+
+def test_the_licences_of_its_libraries_are_there(page):
+    screen(page, "Operator")
+    with page.page.expect_popup() as opened:
+        page.page.get_by_role("link", name="Licences").click()
+    text = opened.value.inner_text("body")
+    for library in ("@preact/signals ", "@preact/signals-core ", "@tanstack/virtual-core ", "preact "):
+        assert f"\n{library}" in f"\n{text}", library
+    assert text.count("Permission is hereby granted") == 4
 
 
 def test_a_page_without_the_token_shows_nothing(jobs, address, open_page):

@@ -1,5 +1,5 @@
-"""A new user's hour on real nodes, command by command: a job waits, and one command says why; it fails, and one retries
-it; a signed message says how each ended; the dashboards have answers."""
+"""A new user's hour on real nodes, command by command: a job waits, and one command says why; it fails, the page says it,
+and one command retries it; a signed message says how each ended; the dashboards have answers."""
 
 import contextlib
 import datetime
@@ -22,6 +22,9 @@ from prometheus import Prometheus
 from real_cluster import SYSTEM
 from real_jobs import end_of, shell_job, sleeps
 from shell import Shell
+
+sys.path.append(str(ROOT / "tests/browser"))
+from page import watched  # noqa: E402
 
 NAMESPACE = "media"
 RECORD = ROOT / "build/e2e/by-hand.json"
@@ -199,6 +202,18 @@ def test_the_receiver_refuses_a_message_that_somebody_else_has_signed(chat, fail
     body = message[-1].replace('"film-17"', '"film-18"').encode()
     assert chat.post(headers, body) == 400
     assert chat.post(headers, message[-1].encode()) == 204
+
+
+def test_the_page_says_what_needs_a_person(cluster, failed):
+    end_of(failed, "film-17")
+    with watched(cluster.kubeconfig, "-n", NAMESPACE) as page:
+        cause = page.page.locator(".cause", has_text="more attempts failed than backoffLimit forgives")
+        cause.get_by_role("link", name=f"{NAMESPACE}/film-17", exact=True).click()
+        page.page.locator(".sentence", has_text="more attempts failed than backoffLimit forgives").wait_for()
+        page.page.get_by_text("cannot open /in/film-17.mov: no such file").first.wait_for()
+        page.page.get_by_role("link", name="Jobs", exact=True).click()
+        page.page.get_by_role("link", name=f"{NAMESPACE}/waits").click()
+        page.page.get_by_text("place 1 of 1").wait_for()
 
 
 def test_one_command_retries_it(shell, failed, chat):

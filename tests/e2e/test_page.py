@@ -11,19 +11,16 @@ from localcluster import wait_for
 from real_jobs import end_of, shell_job, sleeps
 
 sys.path.append(str(ROOT / "tests/browser"))
-from page import Watched, chromium, serve  # noqa: E402
+from page import watched  # noqa: E402
 
 PATIENT = 60
 
 
 @pytest.fixture()
 def page(cluster, namespace):
-    with serve(cluster.kubeconfig, "-n", namespace) as (address, _), chromium() as browser:
-        watched = Watched(browser.new_page(viewport={"width": 900, "height": 700}))
-        watched.page.goto(address)
-        watched.page.get_by_text("No job needs a person").wait_for()
-        yield watched
-        assert watched.complaints == []
+    with watched(cluster.kubeconfig, "-n", namespace) as page:
+        page.page.get_by_text("No job needs a person").wait_for()
+        yield page
 
 
 def picture(page, number):

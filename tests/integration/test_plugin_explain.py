@@ -128,7 +128,7 @@ def test_a_job_that_waits_in_a_queue_knows_its_place(cluster, plugin, jobs):
         jobs.wait(name, lambda s: (s.get("waiting") or {}).get("reason") == "Queued", LIMIT)
     wait_for("the queue to count them", lambda: "of 3 that wait" in explain(plugin, "low", show=False), LIMIT)
     page = explain(plugin, "middle")
-    assert fact(page, "Queue").startswith("encode: place 2 of 3 that wait; 1 of 1 permit out; priority 5")
+    assert fact(page, "Queue").startswith("encode: place 2 of 3 that wait; 1 of 1 permit in use; priority 5")
     assert "Full: " in fact(page, "Queue")
     assert "place 1 of 3" in fact(explain(plugin, "high"), "Queue")
     assert "place 3 of 3" in fact(explain(plugin, "low"), "Queue")

@@ -1,4 +1,4 @@
-"""An API server of very many finished jobs with their pods, at rest: as much of one as an operator asks
+"""An API server of very many finished jobs with their pods, and of some that run, at rest: as much of one as an operator asks
 that has nothing to do but read. It answers lists and watches as servers without streamed lists do: a list
 at version 0 comes in one body, whatever its limit.
 
@@ -45,6 +45,16 @@ def _job():
                                 "message": "x" * 500, "lastTransitionTime": ENDED}]}}
 
 
+def _running_job():
+    job = _job()
+    job["status"] = {
+        "phase": "Running", "attempt": 2, "failures": 1, "disruptions": 0, "observedGeneration": 1, "startTime": BEGAN,
+        "history": [{"attempt": 1, "podName": "pod-NUMBER", "nodeName": "node-1", "outcome": "Failed", "reason": "Error",
+                     "exitCode": 1, "startTime": BEGAN, "endTime": ENDED}],
+        "waiting": {"reason": "PodRunning", "message": "pod pod-NUMBER runs", "since": ENDED}}
+    return job
+
+
 def _pod():
     owner = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "DurableJob", "name": "job-NUMBER",
              "uid": "job-uid-NUMBER", "controller": True}
@@ -63,11 +73,14 @@ def _split(text):
 
 
 class ManyObjects:
-    def __init__(self, count, bookmarks=True):
+    def __init__(self, count, bookmarks=True, running=0):
+        """count: finished jobs. running: further ones, after them."""
         self.lists = []
+        self.finished, count = count, count + running
         self.count = count
         self.bookmarks = bookmarks
         self.whole = {"durablejobs": _split(json.dumps(_job())), "pods": _split(json.dumps(_pod()))}
+        self.running = {**self.whole, "durablejobs": _split(json.dumps(_running_job()))}
         self.bare = {"durablejobs": _split(json.dumps({"metadata": _job()["metadata"]})),
                      "pods": _split(json.dumps({"metadata": _pod()["metadata"]}))}
         self.leases = {}
@@ -111,9 +124,10 @@ class ManyObjects:
 
     def items(self, plural, bare, first, last):
         """Their texts, some hundreds at a time."""
-        pieces = (self.bare if bare else self.whole)[plural]
+        finished, running = ((self.bare,) * 2 if bare else (self.whole, self.running))
         for begin in range(first, last, BATCH):
-            yield b",".join(str(number).encode().join(pieces) for number in range(begin, min(begin + BATCH, last)))
+            yield b",".join(str(number).encode().join((finished if number < self.finished else running)[plural])
+                            for number in range(begin, min(begin + BATCH, last)))
 
 
 class _Handler(BaseHTTPRequestHandler):

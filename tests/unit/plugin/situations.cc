@@ -47,7 +47,7 @@ ExplainFacts waits_in_queue() {
   facts.job = job("film-17", R"({"queue": {"name": "encode", "key": "customer-7"}})", R"({
     "phase": "Pending",
     "waiting": {"reason": "Queued", "message": "the job waits in the JobQueue encode",
-                "nextAction": "it starts when the queue gives it a permit; kubectl get jobqueue encode -o wide says why none is free",
+                "nextAction": "it starts when the queue gives it a permit; kubectl get jobqueue encode -n media -o wide says why none is free",
                 "since": "2026-07-01T13:30:01Z"}})");
   facts.queue = parsed(R"({"metadata": {"name": "encode"},
     "spec": {"concurrency": 2, "concurrencyPerKey": 1},
@@ -156,7 +156,7 @@ ExplainFacts node_lost() {
     "runs": [{"index": 0, "attempt": 1, "podName": "survivor-1-gk5tc", "nodeName": "node-2",
               "startTime": "2026-07-01T13:57:02Z"}],
     "waiting": {"reason": "NodeSilent", "message": "node node-2 does not renew its Lease",
-                "nextAction": "attempt 1 ends as Lost unless it does",
+                "nextAction": "attempt 1 ends as Lost unless the node renews it",
                 "deadline": "2026-07-01T14:00:21Z", "since": "2026-07-01T13:59:56Z"}})");
   facts.node_lease = parsed(R"({"spec": {"renewTime": "2026-07-01T13:59:40.500000Z"}})");
   return facts;
@@ -217,7 +217,7 @@ ExplainFacts hung_progress() {
     "runs": [{"index": 0, "attempt": 1, "podName": "encode-7-1-gk5tc", "nodeName": "node-2", "progress": "61 %",
               "startTime": "2026-07-01T13:50:05Z"}],
     "waiting": {"reason": "NoProgress", "message": "the worker in pod encode-7-1-gk5tc lives and makes no progress",
-                "nextAction": "attempt 1 ends as Hung unless it does",
+                "nextAction": "attempt 1 ends as Hung unless the program reports progress",
                 "deadline": "2026-07-01T14:01:40Z", "since": "2026-07-01T13:59:10Z"}})");
   facts.lease = parsed(R"({"metadata": {"annotations": {"holdfast.dev/progress-age": "195"}},
     "spec": {"leaseDurationSeconds": 30, "renewTime": "2026-07-01T13:59:55.000000Z"}})");

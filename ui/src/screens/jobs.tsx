@@ -24,13 +24,13 @@ export function Jobs() {
   const box = useRef<HTMLDivElement>(null);
   const [offset, setOffset] = useState(0);
   const [chosen, setChosen] = useState<Map<string, Chosen>>(new Map());
-  const [cursor, setCursor] = useState(0);
+  const [cursor, setCursor] = useState({ index: 0, uid: "" });
   const { screen, refused } = useScreen<JobsScreen>({
     screen: "jobs", filter, sort, reverse, offset: String(offset),
   });
   const change = (query: Record<string, string>) => {
     setOffset(0);
-    setCursor(0);
+    setCursor({ index: 0, uid: "" });
     box.current?.scrollTo(0, 0);
     replacePlace("jobs", { filter, sort, reverse, ...query });
   };
@@ -46,6 +46,9 @@ export function Jobs() {
   }, [first, last, offset]);
   const rowAt = (index: number): Row | undefined =>
     screen ? screen.rows[index - screen.offset] : undefined;
+  // The cursor stays on its job when the order changes.
+  const moved = screen && cursor.uid ? screen.rows.findIndex((row) => row.uid === cursor.uid) : -1;
+  const line = screen && moved >= 0 ? screen.offset + moved : cursor.index;
   const toggle = (row: Row) =>
     setChosen((all) => {
       const changed = new Map(all);
@@ -54,19 +57,22 @@ export function Jobs() {
     });
   const move = (to: number) => {
     const next = Math.max(0, Math.min(total - 1, to));
-    setCursor(next);
+    setCursor({ index: next, uid: rowAt(next)?.uid ?? "" });
     list?.scrollToIndex(next);
   };
   const onKey = (event: KeyboardEvent) => {
-    const row = rowAt(cursor);
-    if (event.key === "j" || event.key === "ArrowDown") move(cursor + 1);
-    else if (event.key === "k" || event.key === "ArrowUp") move(cursor - 1);
+    const row = rowAt(line);
+    if (event.key === "j" || event.key === "ArrowDown") move(line + 1);
+    else if (event.key === "k" || event.key === "ArrowUp") move(line - 1);
     else if (event.key === "Enter" && row && event.target === grid.current) location.hash = jobAddress(row);
     else if (event.key === " " && row && event.target === grid.current) toggle(row);
     else return;
     event.preventDefault();
   };
-  const at = rowAt(cursor);
+  const at = rowAt(line);
+  useEffect(() => {
+    if (cursor.index > 0 && !cursor.uid && at) setCursor({ index: cursor.index, uid: at.uid });
+  }, [cursor, at?.uid]);
   return (
     <>
       <h1>Jobs</h1>
@@ -104,7 +110,7 @@ export function Jobs() {
               return (
                 <div role="row" key={row?.uid ?? item.index} id={row ? `row-${row.uid}` : undefined}
                      aria-rowindex={item.index + 2}
-                     class={`row${item.index === cursor ? " cursor" : ""}`}
+                     class={`row${item.index === line ? " cursor" : ""}`}
                      style={{ position: "absolute", top: `${item.start}px`, height: `${rowHeight}px` }}>
                   {row ? <Cells row={row} chosen={chosen.has(row.uid)} toggle={() => toggle(row)} /> : (
                     <span role="gridcell" class="note">…</span>

@@ -34,6 +34,7 @@ export function Operator() {
           </tbody>
         </table>
       </div>
+      <p class="note"><a href="/licenses.txt" target="_blank">Licences of the libraries in this page</a></p>
     </>
   );
 }

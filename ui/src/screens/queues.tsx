@@ -18,7 +18,7 @@ export function Queues() {
           <h2 class="break">{queue.ns}/{queue.name}</h2>
           <p>
             {queue.concurrency > 0
-              ? `${queue.running} of ${queue.concurrency} permits are out`
+              ? `${queue.running} of ${queue.concurrency} permits are in use`
               : `${queue.running} jobs have a permit, without a limit`}
             ; {queue.waiting} wait
             {queue.oldest ? <>, the first since <Moment at={queue.oldest} /></> : null}.
