@@ -14,6 +14,8 @@ JOBS ?= 6
 # What `make simulate` runs: so many seeds from 1, or one, of this profile (tests/simulation/script.cc).
 SEEDS ?= 100
 PROFILE ?= swarm
+SYSTEMS ?= holdfast batch
+MINUTES ?= 5
 # What `make bench` measures, tests/bench/bench.py; empty: all.
 MODES ?=
 # What `make e2e` and `make test-long` give pytest besides.
@@ -103,7 +105,7 @@ model: setup ## Check the model of locks and fencing exhaustively, and that it c
 
 .PHONY: integration
 integration: tools build ## Run the tests on a real API server, the chart's too
-	@/usr/bin/python3 -m pytest tests/integration tests/chart -m "not long" -n $(JOBS) --dist loadfile -q --durations=15
+	@/usr/bin/python3 -m pytest tests/integration tests/chart tests/referee -m "not long" -n $(JOBS) --dist loadfile -q --durations=15
 
 .PHONY: test-long
 test-long: tools build ## Run the tests that wait for minutes: long outages, fifty kills, replicas that come and go
@@ -141,6 +143,10 @@ browser: browser-tools ## Try the page in a real browser (PYTEST_ARGS="-k keyboa
 .PHONY: e2e
 e2e: browser-tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (HOLDFAST_KEEP=1 keeps it)
 	@hack/e2e $(PYTEST_ARGS)
+
+.PHONY: referee
+referee: tools ## Judge job systems on kind: SYSTEMS="holdfast batch" SEED=1 MINUTES=5 (docs/referee.md)
+	@tests/referee/run --systems "$(SYSTEMS)" --seed $(or $(SEED),1) --minutes $(MINUTES) $(REFEREE)
 
 .PHONY: test
 test: ## Set up everything and run all tests

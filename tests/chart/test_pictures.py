@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import subprocess
 import xml.etree.ElementTree
 
 import pytest
@@ -39,6 +40,12 @@ def test_the_picture_of_the_lane_and_its_pages_say_what_was_recorded():
     assert f"{line:.0f} s" in said and f"{plain:.0f} s" in said
     measured = (ROOT / "docs/internals/performance.md").read_text()
     assert f"{line} s" in measured and f"{plain} s: {plain / line:.1f} times" in measured
+
+
+@pytest.mark.parametrize("script", ["hack/pictures/referee", "hack/recoveries"])
+def test_a_table_of_recorded_runs_is_what_its_script_writes(script):
+    done = subprocess.run([ROOT / script, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 SVG, XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"

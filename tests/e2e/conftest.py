@@ -1,10 +1,12 @@
 """Fixtures of the tests on real nodes; hack/e2e sets up what they name."""
 
+import datetime
 import itertools
 import json
 import os
 import pathlib
 import secrets
+import subprocess
 import sys
 
 import pytest
@@ -25,7 +27,7 @@ TENANTS = []
 VALUES = []
 # What a busy machine, and looking from outside ten times a second, may add to a bound.
 NOISE = 4
-RESULTS = ROOT / "build/e2e/recovery.json"
+RESULTS = ROOT / "build/e2e/recoveries.ndjson"  # of all runs of this tree: hack/recoveries keeps them
 _rows = []
 
 
@@ -114,4 +116,9 @@ def pytest_terminal_summary(terminalreporter):
     for row in _rows:
         terminalreporter.write_line(f"{row['class']:<{width}}  {row['bound']:>5}  {row['measured']:>8}")
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(_rows, indent=1) + "\n")
+    commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, text=True, capture_output=True,
+                            check=False).stdout.strip()
+    with open(RESULTS, "a", encoding="utf-8") as results:
+        for row in _rows:
+            results.write(json.dumps({"run": _RUN, "date": datetime.date.today().isoformat(), "commit": commit} | row)
+                          + "\n")

@@ -13,6 +13,7 @@ there and never built.
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -50,8 +51,16 @@ S3_PLAN = [("s3", "s3", "holdfast.dev/hack/tools/s3")]
 # What Argo CD, Flux, kstatus and Helm 4 make of an object; a program of our own around their code.
 GITOPS_PLAN = [("gitops", "gitops", "holdfast.dev/hack/tools/gitops")]
 KUEUE_PLAN = [("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue")]
+# Job systems that the referee judges beside ours.
+JOBSET_PLAN = [("jobset", "jobset", "sigs.k8s.io/jobset")]
+ARGO = "github.com/argoproj/argo-workflows/v3"
+ARGO_PLAN = [(name, "argo", f"{ARGO}/cmd/{name}") for name in ("workflow-controller", "argoexec")]
 # Folders of a module's source that its tests need besides the program: (Go module, folder) by our module.
-KEPT = {"kueue": [("sigs.k8s.io/kueue", "charts/kueue")]}
+KEPT = {"kueue": [("sigs.k8s.io/kueue", "charts/kueue")], "jobset": [("sigs.k8s.io/jobset", "charts/jobset")],
+        "argo": [(ARGO, "manifests")]}
+# Symbolic links of a project's repository that its Go module lacks, for these have none: (Go module, link, target).
+_SIGNALS = "workflow/executor/osspecific/signal_"
+LINKS = {"argo": [(ARGO, _SIGNALS + "linux.go", _SIGNALS + "darwin.go")]}
 
 
 class ToolError(Exception):
@@ -160,6 +169,23 @@ def ensure_kueue(say=None):
     return program, module_dir("kueue") / "kept/kueue"
 
 
+def ensure_jobset(say=None):
+    """Builds JobSet if it is missing and returns the paths of its program and of its Helm chart."""
+    program = _ensure(JOBSET_PLAN, say)["jobset"]
+    return program, module_dir("jobset") / "kept/jobset"
+
+
+def ensure_argo(say=None):
+    """Builds Argo Workflows if it is missing and returns the folder of its two programs and that of its manifests."""
+    program = _ensure(ARGO_PLAN, say)["argoexec"]
+    return program.parent, module_dir("argo") / "kept/manifests"
+
+
+def pinned_version(module, source):
+    """v1.2.3 of a Go module that one of ours pins."""
+    return re.search(rf"^\s*{re.escape(source)} (v\S+)", (TOOLS_DIR / module / "go.mod").read_text(), re.MULTILINE)[1]
+
+
 def _ensure(plan, say):
     say = say or (lambda line: print(line, file=sys.stderr, flush=True))
     found = find_tools(plan)
@@ -238,6 +264,7 @@ def _build(module, packages, say):
     command = ["go", "build", "-v", *flags, "-ldflags", "-s -w" + _version_flags(module),
                "-o", f"{scratch}/", *packages.values()]
     env = dict(os.environ, CGO_ENABLED="0", GOWORK="off", GOFLAGS="", GOGC="300")
+    command[2:2] = _links(module, scratch, env)
     process = subprocess.Popen(command, cwd=TOOLS_DIR / module, env=env, start_new_session=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -256,15 +283,37 @@ def _build(module, packages, say):
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def _source(module, source, env):
+    """Where Go has this module that one of ours pins."""
+    found = subprocess.run(["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", source],
+                           cwd=TOOLS_DIR / module, env=env, capture_output=True, text=True, check=True)
+    return Path(found.stdout.strip())
+
+
+def _links(module, scratch, env):
+    """Flags for `go build` that put the files back that LINKS says: a copy of the source, by a go.mod of its own."""
+    if module not in LINKS:
+        return []
+    pins = (TOOLS_DIR / module / "go.mod").read_text()
+    for source, link, target in LINKS[module]:
+        copy = scratch / "source"
+        shutil.copytree(_source(module, source, env), copy, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        for folder in [copy, *(path for path in copy.rglob("*") if path.is_dir())]:
+            folder.chmod(0o755)
+        shutil.copyfile(copy / target, copy / link)
+        pins += f"\nreplace {source} => {copy}\n"
+    (scratch / "go.mod").write_text(pins)
+    shutil.copyfile(TOOLS_DIR / module / "go.sum", scratch / "go.sum")
+    return [f"-modfile={scratch / 'go.mod'}"]
+
+
 def _keep(module, folder, env):
     """Copies what KEPT says, so that it is there for as long as the program is."""
     for source, path in KEPT.get(module, ()):
-        found = subprocess.run(["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", source],
-                               cwd=TOOLS_DIR / module, env=env, capture_output=True, text=True, check=True)
         kept = folder / "kept" / Path(path).name
         shutil.rmtree(kept, ignore_errors=True)
         # Go's module cache is read-only; the copy must not be, or nobody could remove it.
-        shutil.copytree(Path(found.stdout.strip()) / path, kept, copy_function=shutil.copyfile)
+        shutil.copytree(_source(module, source, env) / path, kept, copy_function=shutil.copyfile)
         for copy in [kept, *kept.rglob("*")]:
             copy.chmod(0o755 if copy.is_dir() else 0o644)
 

@@ -1,0 +1,98 @@
+"""The referee's kind cluster: one control plane, four workers, and the ledger's folder in each."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+from localcluster import ClusterError
+from real_cluster import RealCluster
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NAME = "holdfast-referee"
+FOLDER = ROOT / "build/referee"
+SHARED = FOLDER / "shared"
+WORKERS = 4
+BUILD_IMAGE, WORKER_IMAGE = "holdfast-build:local", "holdfast-referee:local"
+PATIENCE = 120
+
+
+def kind_config():
+    """The config of hack/kind, with the mounts and more workers."""
+    mount = {"hostPath": str(SHARED), "containerPath": "/referee"}
+    node = {"extraMounts": [mount]}
+    patch = "kind: KubeletConfiguration\nfailCgroupV1: false\n"
+    return {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "kubeadmConfigPatches": [patch],
+            "nodes": [{"role": "control-plane", **node}, *({"role": "worker", **node} for _ in range(WORKERS))]}
+
+
+def clear_ledger():
+    """For a new run; the folders themselves are mounted."""
+    for name in ("ledger", "switch"):
+        folder = SHARED / name
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o777)  # pods run as nobody
+        for path in folder.iterdir():
+            path.unlink()
+
+
+def patiently(call, *errors, limit=PATIENCE):
+    """What the call returns. An API server that is paused answers later."""
+    end = time.monotonic() + limit
+    while True:
+        try:
+            return call()
+        except (ClusterError, OSError, ValueError, subprocess.TimeoutExpired, *errors):
+            if time.monotonic() > end:
+                raise
+            time.sleep(1)
+
+
+class Cluster(RealCluster):
+    """With what a run writes into its record: the commit, and Kubernetes' version."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, text=True,
+                                     capture_output=True, check=True).stdout.strip()
+        self.kubernetes = self.api("GET", "/version")[1]["gitVersion"]
+        return self
+
+    def await_node(self, node, limit=180):
+        """Also while the API server is away."""
+        patiently(lambda: super(Cluster, self).await_node(node, limit), AssertionError, limit=limit)
+
+    def ensure_namespaces(self, names):
+        """So that they are there."""
+        for name in names:
+            status, answer = self.api("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+            if status not in (201, 409):
+                raise ClusterError(f"namespace {name}: {answer}")
+
+    def pods_of(self, namespace):
+        """How many there are, of whatever phase."""
+        return len(self.api("GET", f"/api/v1/namespaces/{namespace}/pods")[1]["items"])
+
+
+@contextlib.contextmanager
+def cluster(keep):
+    """A new one, with the images of this tree; or with `keep` the one that is there, which also stays."""
+    clear_ledger()
+    config = FOLDER / "kind.json"
+    config.write_text(json.dumps(kind_config()))
+    subprocess.run([ROOT / "hack/kind/up", NAME], check=True, cwd=ROOT, env=dict(
+        os.environ, HOLDFAST_KIND_CONFIG=str(config), **({"HOLDFAST_KEEP": "1"} if keep else {})))
+    kubeconfig = FOLDER / "kubeconfig"
+    shutil.copy(ROOT / "build/kind" / NAME, kubeconfig)
+    try:
+        with Cluster(kubeconfig, "holdfast:local", WORKER_IMAGE, NAME) as found:
+            found.docker("build", "--target", "build", "--tag", BUILD_IMAGE, str(ROOT), timeout=1800)
+            found.docker("build", "--tag", WORKER_IMAGE, str(ROOT / "tests/referee/worker"), timeout=600)
+            found.load_image(WORKER_IMAGE)
+            yield found
+    finally:
+        if not keep:
+            subprocess.run(["kind", "delete", "cluster", "--name", NAME], check=False)

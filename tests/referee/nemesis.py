@@ -1,0 +1,194 @@
+"""Strikes real nodes and processes, each with its undo, and notes when it did what. On kind: a node is a container."""
+
+import contextlib
+import json
+import threading
+import time
+
+from checker import Struck
+from ledger import read
+from localcluster import ClusterError
+from strikes import GONE, NODE, PROCESS, STILL_RUNS
+
+CONTAINERS = {"api-server-paused": "kube-apiserver", "etcd-paused": "etcd"}
+
+
+def clock():
+    """Seconds of CLOCK_BOOTTIME: the workers' clock, for all nodes are containers of this machine."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Nemesis:
+    """folder: of the ledger and the switches. systems: whose controllers are killed, and whose attempts are struck."""
+
+    def __init__(self, cluster, systems, folder, say):
+        self.cluster, self.systems, self.folder, self.say = cluster, systems, folder, say
+        self.struck = []
+        self.failures = []
+        self._out = {}  # node: the strike that has it
+        self._lock = threading.Lock()
+        self._control_plane = f"{cluster.kind}-control-plane"
+        self._workers = cluster.workers()
+
+    def run(self, schedule, begin):
+        """All strikes at their times after `begin`; returns when all are undone."""
+        threads = []
+        for strike in schedule:
+            time.sleep(max(0.0, begin + strike.at - clock()))
+            thread = threading.Thread(target=self._strike, args=(strike, begin))
+            thread.start()
+            threads.append(thread)
+        for thread in threads:
+            thread.join()
+
+    def _strike(self, strike, begin):
+        try:
+            with self._effect(strike) as (nodes, keys):
+                at = clock()
+                self.say(f"{strike.kind} {' '.join(nodes)} {len(keys) or ''}".rstrip())
+                time.sleep(max(0.0, begin + strike.end - clock()))
+            with self._lock:
+                self.struck.append(Struck(strike.kind, at, clock(), tuple(nodes), tuple(keys)))
+        except Exception as error:  # pylint: disable=broad-except
+            # A strike that failed would make the run look better than it was.
+            self.failures.append(f"{strike.kind} at {strike.at}: {error}")
+            self.say(self.failures[-1][:2000])
+
+    def _effect(self, strike):
+        """A context whose begin strikes and whose end takes it back; it gives nodes and keys."""
+        if strike.kind in NODE or strike.kind == GONE:
+            return self._node(strike)
+        if strike.kind in PROCESS:
+            return self._process(strike)
+        if strike.kind == "controllers-killed":
+            return self._controllers()
+        return self._paused(CONTAINERS[strike.kind])
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _node(self, strike):
+        node = self._take(strike)
+        try:
+            do, undo = {
+                GONE: (self._kill, self._start), "node-killed": (self._kill, self._start),
+                "node-paused": (lambda n: self.cluster.docker("pause", n), lambda n: self.cluster.docker("unpause", n)),
+                "node-cut-off": (lambda n: self._cut(n, "-I"), lambda n: self._cut(n, "-D")),
+                "kubelet-stopped": (lambda n: self.cluster.on_node(n, "systemctl", "stop", "kubelet"),
+                                    lambda n: self.cluster.on_node(n, "systemctl", "start", "kubelet")),
+            }[strike.kind]
+            do(node)
+            try:
+                yield [node], []
+            finally:
+                undo(node)
+        finally:
+            with self._lock:
+                self._out.pop(node)
+
+    def _take(self, strike):
+        """The worker on which most systems have an attempt; the canary counts twice, so that a cut-off meets it."""
+        running = self._running()
+        with self._lock:
+            free = [node for node in self._workers if node not in self._out]
+
+            def weight(node):
+                names = {attempt.unit.system for attempt in running if attempt.node == node}
+                return len(names) + ("canary" in names)
+
+            most = max(map(weight, free))
+            best = [node for node in free if weight(node) == most]
+            node = best[int(strike.choice * len(best))]
+            self._out[node] = strike
+        return node
+
+    def _kill(self, node):
+        self.cluster.docker("kill", node)
+
+    def _start(self, node):
+        self.cluster.docker("start", node)
+        self.cluster.await_node(node)
+
+    def _cut(self, node, how):
+        """No packet between the node, or its pods, and the control plane, in either direction."""
+        address = self.cluster.docker(
+            "inspect", "-f", "{{.NetworkSettings.Networks.kind.IPAddress}}", self._control_plane).stdout.strip()
+        for chain, side in (("INPUT", "-s"), ("OUTPUT", "-d"), ("FORWARD", "-s"), ("FORWARD", "-d")):
+            self.cluster.on_node(node, "iptables", how, chain, side, address, "-j", "DROP")
+
+    # -- processes of workers -----------------------------------------------------------------------
+
+    def _running(self):
+        """Attempts that beat a moment ago."""
+        now = clock()
+        return [attempt for attempt in read(self.folder / "ledger") if attempt.end is None and now - attempt.last < STILL_RUNS]
+
+    def _victims(self, strike):
+        """Of each system one attempt on a node that is well, chosen by the strike's number."""
+        chosen = []
+        running = self._running()
+        for system in self.systems:
+            own = sorted((attempt for attempt in running if attempt.unit.system == system.name
+                          and attempt.node not in self._out), key=lambda attempt: attempt.unit)
+            if own:
+                chosen.append(own[int(strike.choice * len(own))])
+        return chosen
+
+    @contextlib.contextmanager
+    def _process(self, strike):
+        victims = self._victims(strike)
+        with contextlib.ExitStack() as undo:
+            for victim in victims:
+                if strike.kind == "process-frozen":
+                    undo.enter_context(self._frozen(victim))
+                else:
+                    switch = self.folder / "switch" / victim.key
+                    switch.write_text("crash" if strike.kind == "process-crashed" else "hang")
+                    undo.callback(switch.unlink)
+            yield [], [key for victim in victims for key in self._keys_with(strike, victim)]
+            if strike.kind == "process-crashed":
+                time.sleep(STILL_RUNS)  # until it has read its switch
+
+    def _keys_with(self, strike, victim):
+        """A frozen container of a warm worker has other attempts in it."""
+        if strike.kind != "process-frozen":
+            return [victim.key]
+        return [attempt.key for attempt in read(self.folder / "ledger") if attempt.pod == victim.pod]
+
+    @contextlib.contextmanager
+    def _frozen(self, victim):
+        container, _ = self.cluster.container_of(victim.node, {"metadata": {"uid": victim.pod, "name": victim.pod}})
+        runtime = ("ctr", "-n", "k8s.io", "task")
+        self.cluster.on_node(victim.node, *runtime, "pause", container)
+        try:
+            yield
+        finally:
+            # It may be gone by now, with its pod.
+            self.cluster.on_node(victim.node, *runtime, "resume", container, check=False)
+
+    # -- the control plane ----------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _paused(self, process):
+        self._signal("STOP", process)
+        try:
+            yield [], []
+        finally:
+            self._signal("CONT", process)
+
+    def _signal(self, signal, process):
+        self.cluster.on_node(self._control_plane, "pkill", f"-{signal}", "-x", process[:15])
+
+    @contextlib.contextmanager
+    def _controllers(self):
+        """kill -9 for each controller's process, where it runs; the kubelet starts it again."""
+        for namespace, selector in sorted({one for system in self.systems for one in system.controllers}):
+            found = json.loads(self.cluster.kubectl("-n", namespace, "get", "pods", "-l", selector, "-o", "json").stdout)
+            for pod in found["items"]:
+                name = pod["spec"]["containers"][0]["name"]
+                try:
+                    _, process = self.cluster.container_of(pod["spec"]["nodeName"], pod, name)
+                except ClusterError:
+                    continue  # it is being started
+                self.cluster.on_node(pod["spec"]["nodeName"], "kill", "-9", str(process), check=False)
+        yield [], []

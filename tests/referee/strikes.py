@@ -1,0 +1,62 @@
+"""What the nemesis does in a run, and when: a pure function of the seed."""
+
+import dataclasses
+import random
+
+# Seconds that a strike lasts, from its begin to its undo.
+NODE = {"node-killed": (70, 110), "node-paused": (20, 100), "node-cut-off": (70, 120), "kubelet-stopped": (70, 110)}
+PROCESS = {"process-frozen": (40, 80), "process-crashed": (0, 0), "process-hung": (40, 80)}
+CONTROL = {"api-server-paused": (10, 30), "etcd-paused": (10, 30), "controllers-killed": (0, 0)}
+# Dead until the faults end: who waits for a node to come back waits long.
+GONE = "node-gone"
+KINDS = (GONE, *NODE, *PROCESS, *CONTROL)
+QUIET = 20      # before the first strike
+STILL_RUNS = 2  # seconds since the last beat of an attempt that is taken to run
+
+
+@dataclasses.dataclass(frozen=True)
+class Strike:
+    """`at`: seconds from the begin of the run; `choice`: decides between equal victims, 0 to 1. For a process: which
+    index of the newest job that runs."""
+    kind: str
+    at: float
+    seconds: float
+    choice: float
+
+    @property
+    def end(self):
+        return self.at + self.seconds
+
+
+def schedule(seed, minutes):
+    """The strikes of a run of so many minutes, by their begin. All end when it does.
+
+    One node is killed for good. Beside it, one node at a time is struck by turns. Processes and the control plane are
+    struck meanwhile, by a clock of their own."""
+    random_ = random.Random(f"referee {seed}")
+    total = 60 * minutes
+    # A cut-off first: without one the canary cannot be found.
+    nodes = ["node-cut-off", *_shuffled(random_, [kind for kind in NODE if kind != "node-cut-off"])]
+    others = _shuffled(random_, [*PROCESS, *CONTROL])
+    strikes = _lane(random_, nodes, NODE, QUIET, total, (20, 40))
+    strikes += _lane(random_, others, PROCESS | CONTROL, 2 * QUIET, total, (15, 40))
+    gone = random_.uniform(0.2, 0.3) * total
+    strikes.append(Strike(GONE, round(gone, 1), round(total - gone, 1), random_.random()))
+    return sorted(strikes, key=lambda strike: strike.at)
+
+
+def _shuffled(random_, kinds):
+    return random_.sample(kinds, len(kinds))
+
+
+def _lane(random_, kinds, lengths, begin, total, pause):
+    """One strike after the other, each kind once before any comes again."""
+    strikes, at, number = [], begin + random_.uniform(0, 10), 0
+    while True:
+        kind = kinds[number % len(kinds)]
+        seconds = random_.uniform(*lengths[kind])
+        if at + seconds > total:
+            return strikes
+        strikes.append(Strike(kind, round(at, 1), round(seconds, 1), random_.random()))
+        at += seconds + random_.uniform(*pause)
+        number += 1

@@ -1,0 +1,134 @@
+"""What the referee asks of a job system: to be installed as its docs say, to run a job of some indexes, and to say at
+the end what it thinks has become of each."""
+
+import json
+import pathlib
+
+from checker import GONE, Claim
+from ledger import Unit
+from localcluster import wait_for
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+IMAGE = "holdfast-referee:local"
+IMAGE_FOLDER = ROOT / "tests/referee/images"
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+# Controllers run there: the nemesis takes workers away, and controllers it kills by themselves.
+BESIDE_THE_CONTROL_PLANE = {
+    "nodeSelector": {CONTROL_PLANE: ""},
+    "tolerations": [{"key": CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule"}]}
+
+
+def worker_pod(system, job, index, seconds, **more):
+    """The pod's spec: the worker, with the folder of the ledger."""
+    fields = {"POD_UID": "metadata.uid", "NODE_NAME": "spec.nodeName"}
+    return {
+        "terminationGracePeriodSeconds": 5,
+        "containers": [{
+            "name": "main", "image": IMAGE, "imagePullPolicy": "Never",
+            "command": ["/worker", system, job, index, str(seconds)],
+            "env": [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()],
+            "resources": {"requests": {"cpu": "5m", "memory": "8Mi"}},
+            "volumeMounts": [{"name": "referee", "mountPath": "/referee"}]}],
+        "volumes": [{"name": "referee", "hostPath": {"path": "/referee", "type": "Directory"}}], **more}
+
+
+def indexes_of(text):
+    """{0, 1, 2, 5} of "0-2,5"."""
+    found = set()
+    for part in filter(None, (text or "").split(",")):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def condition(status, *types):
+    """The first of these conditions that is true, or None."""
+    for kind in types:
+        for found in status.get("conditions", []):
+            if found["type"] == kind and found["status"] == "True":
+                return found
+    return None
+
+
+def keep_webhooks_to(cluster, name, namespace):
+    """This system's webhooks see this namespace alone, whatever they say of others."""
+    only = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]}]}
+    for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        path = f"/apis/admissionregistration.k8s.io/v1/{kind}"
+        for found in cluster.api("GET", path)[1]["items"]:
+            if name not in found["metadata"]["name"]:
+                continue
+            for hook in found["webhooks"]:
+                rules = [resource for rule in hook["rules"] for resource in rule["resources"]]
+                if any(resource.split("/")[0] in ("jobs", "pods", "jobsets") for resource in rules):
+                    hook["namespaceSelector"] = only
+            status, answer = cluster.api("PUT", f"{path}/{found['metadata']['name']}", found)
+            assert status == 200, answer
+
+
+class System:
+    """name: what users of the referee call it, also its namespace's end. version: shown in the report."""
+    name = ""
+    version = ""
+    resource = ""        # what kubectl gets for its jobs
+    promise = ("", "")   # what it says of itself, and where
+    settings = ""        # in a few words
+    controllers = ()     # (namespace, selector of labels) of pods whose process the nemesis kills
+
+    def __init__(self, cluster, indexes, seconds):
+        self.cluster, self.indexes, self.seconds = cluster, indexes, seconds
+        self.namespace = f"referee-{self.name}"
+
+    def install(self):
+        """Once for each cluster, before any run."""
+
+    def prepare(self):
+        """Once for each run, when the namespace is empty."""
+
+    def job(self, name):
+        """The object."""
+        raise NotImplementedError
+
+    def clear(self):
+        """Takes away what an earlier run has left; the namespace stays, with the rights in it."""
+        self.cluster.kubectl("-n", self.namespace, "delete", self.resource, "--all", "--timeout=300s", timeout=320)
+        wait_for(f"the pods of {self.name} to be gone", lambda: not self.cluster.pods_of(self.namespace), 300, poll=1)
+
+    def submit(self, name):
+        """A second time, after a call of which nobody knows the end, changes nothing."""
+        self.cluster.kubectl("-n", self.namespace, "apply", "--server-side", "-f", "-",
+                             input=json.dumps(self.job(name)))
+
+    def objects(self):
+        """All its jobs by name."""
+        found = json.loads(self.cluster.kubectl("-n", self.namespace, "get", self.resource, "-o", "json").stdout)
+        return {item["metadata"]["name"]: item for item in found["items"]}
+
+    def claim_of(self, found, index):
+        """(outcome, how often its success is counted, why) of one index of this object."""
+        raise NotImplementedError
+
+    def claims(self, names, objects):
+        """Of all units of these jobs; pure."""
+        claims = []
+        for name in names:
+            for index in range(self.indexes):
+                found = objects.get(name)
+                claim = self.claim_of(found, index) if found else (None, 0, GONE)
+                claims.append(Claim(Unit(self.name, name, index), *claim))
+        return claims
+
+    def bound(self, kind):
+        """The longest recovery after a strike of this kind that it promises, or None."""
+        return None
+
+
+def of_indexed_job(job, index):
+    """What a batch/v1 Job says, whoever runs it."""
+    status = job.get("status", {})
+    if index in indexes_of(status.get("completedIndexes")):
+        return "Succeeded", 1, ""
+    failed = condition(status, "Failed", "FailureTarget")
+    if failed or index in indexes_of(status.get("failedIndexes")):
+        return "Failed", 0, failed["reason"] if failed else "FailedIndexes"
+    return None, 0, ""

@@ -1,0 +1,86 @@
+"""batch/v1 Job: as it comes, as its docs advise for fast recovery, and with Kueue in front."""
+
+from localcluster.tools import pinned_version
+from real_kueue import RealKueue
+from systems.base import System, keep_webhooks_to, of_indexed_job, worker_pod
+
+DOCS = "https://kubernetes.io/docs/concepts/workloads/controllers/job/"
+QUICK = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+         for taint in ("not-ready", "unreachable")]
+
+
+class Batch(System):
+    name = "batch"
+    resource = "jobs.batch"
+    settings = "defaults, Indexed, `backoffLimit: 100`"
+    promise = ("The Job object will start a new Pod if the first Pod fails or is deleted (for example due to a node "
+               "hardware failure or a node reboot).", DOCS)
+    controllers = (("kube-system", "component=kube-controller-manager"),)
+
+    def __init__(self, cluster, indexes, seconds):
+        super().__init__(cluster, indexes, seconds)
+        self.version = cluster.kubernetes
+
+    def job(self, name):
+        pod = worker_pod(self.name, name, "-", self.seconds, restartPolicy="Never", **self.pod_fields())
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
+            "completionMode": "Indexed", "completions": self.indexes, "parallelism": self.indexes,
+            "backoffLimit": 100, "template": {"spec": pod}, **self.fields()}}
+
+    def fields(self):
+        return {}
+
+    def pod_fields(self):
+        return {}
+
+    def claim_of(self, found, index):
+        return of_indexed_job(found, index)
+
+
+class BatchTuned(Batch):
+    """What an administrator can do without another controller."""
+    name = "batch-tuned"
+    settings = "tolerations of 30 s, `podReplacementPolicy: Failed`, disruptions ignored by `podFailurePolicy`"
+
+    def fields(self):
+        return {"podReplacementPolicy": "Failed", "podFailurePolicy": {"rules": [
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}}
+
+    def pod_fields(self):
+        return {"tolerations": QUICK}
+
+
+class Kueue(Batch):
+    """Its recovery is to evict a workload whose pods are not ready in time."""
+    name = "kueue"
+    settings = "`waitForPodsReady` with `timeout: 1m`, `recoveryTimeout: 30s`; tolerations of 30 s"
+    promise = ("RecoveryTimeout defines a timeout, measured since the last transition to the PodsReady=false condition "
+               "[...] After exceeding the timeout the corresponding job gets suspended again and requeued",
+               "https://kueue.sigs.k8s.io/docs/reference/kueue-config.v1beta2/")
+    controllers = (("kueue-system", "control-plane=controller-manager"),)
+
+    def __init__(self, cluster, indexes, seconds):
+        super().__init__(cluster, indexes, seconds)
+        self.kueue = None
+
+    def install(self):
+        self.kueue = RealKueue(self.cluster, waitForPodsReady={
+            "timeout": "1m", "recoveryTimeout": "30s", "requeuingStrategy": {"backoffBaseSeconds": 5}})
+        self.kueue.__enter__()  # it stays: the cluster is deleted with it
+        self.version = pinned_version("kueue", "sigs.k8s.io/kueue")
+        self.kueue.flavor("any", {})
+        self.kueue.cluster_queue("referee", {"any": {"cpu": "100", "memory": "100Gi"}})
+        # While it is away its webhooks would refuse the Jobs of all others.
+        keep_webhooks_to(self.cluster, "kueue", self.namespace)
+
+    def prepare(self):
+        self.kueue.local_queue(self.namespace, "jobs", "referee")
+
+    def job(self, name):
+        job = super().job(name)
+        job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "jobs"}
+        job["spec"]["suspend"] = True
+        return job
+
+    def pod_fields(self):
+        return {"tolerations": QUICK}

@@ -1,0 +1,161 @@
+"""Ours: as it comes, with a heartbeat, on warm workers, as the runner of batch/v1 Jobs; and the canary."""
+
+import json
+
+from systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, ROOT, System, condition, indexes_of, of_indexed_job,
+                          worker_pod)
+
+API = "holdfast.dev/v1alpha1"
+DOCS = "https://docs.holdfast.dev/bounds.html"
+LEASE, PROGRESS, LOST_AFTER = 10, 20, 40
+# Beside the documented bound, which ends with the record of the next attempt: the pod's start.
+START = 10
+# A pod that gets the dead node again is lost at once, and waits (docs/bounds.md, The dead node again).
+DEAD_AGAIN = 30
+RETRY = 11
+NODES = ("node-killed", "node-gone", "node-paused", "node-cut-off", "kubelet-stopped")
+
+
+class Holdfast(System):
+    name = "holdfast"
+    resource = "durablejobs.holdfast.dev"
+    settings = "defaults (`lostAfterSeconds: 40`)"
+    promise = ("its node is silent: 41 s until the next attempt is recorded, 41 to 71 s until one works", DOCS)
+    controllers = (("holdfast-system", "app.kubernetes.io/component=operator"),)
+    # Those that one installation runs.
+    names = ("holdfast", "holdfast-heartbeat", "holdfast-pool", "holdfast-lane")
+
+    def install(self):
+        """One release for all of ours but the canary; it is the same each time."""
+        namespaces = [f"referee-{name}" for name in self.names]
+        self.version = self.cluster.commit
+        self.cluster.install(
+            "--set-json", f"watchNamespaces={json.dumps(namespaces)}",
+            "--set-json", f"workerNamespaces={json.dumps(namespaces[1:3])}",
+            "--set", "batchJobs.enabled=true", *placed())
+
+    def job(self, name):
+        return {"apiVersion": API, "kind": "DurableJob", "metadata": {"name": name}, "spec": {
+            "completionMode": "Indexed", "completions": self.indexes, "parallelism": self.indexes,
+            "backoffLimit": 100, **self.work(name)}}
+
+    def work(self, name):
+        return {"template": {"spec": worker_pod(self.name, name, "-", self.seconds)}}
+
+    def claim_of(self, found, index):
+        status = found.get("status", {})
+        counted = sum(entry.get("outcome") == "Succeeded" and entry.get("index", 0) == index
+                      for entry in status.get("history", []))
+        if index in indexes_of(status.get("completedIndexes")):
+            return "Succeeded", max(1, counted), ""
+        failed = condition(status, "Failed", "Cancelled")
+        if failed or index in indexes_of(status.get("failedIndexes")):
+            return "Failed", counted, failed["reason"] if failed else "FailedIndexes"
+        waiting = status.get("waiting", {})
+        return None, counted, ": ".join(filter(None, (waiting.get("reason"), waiting.get("message"))))
+
+    def bound(self, kind):
+        if kind in NODES:
+            return LOST_AFTER + 1 + DEAD_AGAIN + START
+        return RETRY + START if kind == "process-crashed" else None
+
+
+class Heartbeat(Holdfast):
+    name = "holdfast-heartbeat"
+    settings = f"`heartbeat: {{leaseDurationSeconds: {LEASE}, progressDeadlineSeconds: {PROGRESS}}}`"
+    promise = ("its agent is dead, frozen or cut off: `leaseDurationSeconds` + 1 s; the command starts up to one more "
+               "lease duration after that; two programs at once: never, but for a moment after a freeze", DOCS)
+
+    def work(self, name):
+        return {"heartbeat": {"leaseDurationSeconds": LEASE, "progressDeadlineSeconds": PROGRESS}, **super().work(name)}
+
+    def bound(self, kind):
+        if kind in NODES:
+            # The next pod may get the silent node, until that is known to be silent.
+            return LOST_AFTER + 1 + DEAD_AGAIN + START
+        return {"process-frozen": 2 * LEASE + 1 + START, "process-hung": PROGRESS + 1 + RETRY + LEASE + START,
+                "process-crashed": RETRY + LEASE + START}.get(kind)
+
+
+class Pool(Holdfast):
+    name = "holdfast-pool"
+    settings = f"8 workers of 2 slots, `leaseDurationSeconds: {LEASE}`, `progressDeadlineSeconds: {PROGRESS}`"
+    promise = ("a worker is silent: `leaseDurationSeconds` + 1 s for each of its attempts", DOCS)
+
+    def clear(self):
+        self.cluster.kubectl("-n", self.namespace, "delete", f"{self.resource},workerpools.holdfast.dev", "--all",
+                             "--timeout=300s", timeout=320)
+        super().clear()
+
+    def prepare(self):
+        pool = {"apiVersion": API, "kind": "WorkerPool", "metadata": {"name": "pool"}, "spec": {
+            "template": {"spec": worker_pod(self.name, "-", "-", self.seconds)}, "minWorkers": 8, "maxWorkers": 12,
+            "slotsPerWorker": 2, "leaseDurationSeconds": LEASE}}
+        self.cluster.kubectl("-n", self.namespace, "apply", "-f", "-", input=json.dumps(pool))
+
+    def work(self, name):
+        return {"heartbeat": {"progressDeadlineSeconds": PROGRESS}, "workerPool": {"name": "pool"}}
+
+    def bound(self, kind):
+        if kind in NODES or kind == "process-frozen":
+            return LEASE + 1 + START
+        return {"process-hung": PROGRESS + 1 + RETRY + START, "process-crashed": RETRY + START}.get(kind)
+
+
+class Lane(Holdfast):
+    """A Job of batch/v1 with one line more."""
+    name = "holdfast-lane"
+    resource = "jobs.batch"
+    settings = "a `batch/v1` Job with `managedBy: holdfast.dev/operator`"
+
+    def job(self, name):
+        pod = worker_pod(self.name, name, "-", self.seconds, restartPolicy="Never")
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
+            "managedBy": "holdfast.dev/operator", "completionMode": "Indexed", "completions": self.indexes,
+            "parallelism": self.indexes, "backoffLimit": 100, "template": {"spec": pod}}}
+
+    def claim_of(self, found, index):
+        return of_indexed_job(found, index)
+
+
+class Canary(Heartbeat):
+    """Ours without the fence: an agent that never gives its Lease up, in a release of its own, in a namespace that the
+    API server's fence does not cover. The referee must find that its attempts overlap."""
+    name = "canary"
+    settings = "broken on purpose: no fence"
+    promise = ("", "")
+    controllers = (("holdfast-canary", "app.kubernetes.io/component=operator"),)
+    image = "holdfast-canary:local"
+
+    def install(self):
+        self.version = self.cluster.commit
+        self.cluster.docker("build", "--tag", self.image, "--file", str(IMAGE_FOLDER / "canary.Dockerfile"),
+                            str(IMAGE_FOLDER), timeout=900)
+        self.cluster.load_image(self.image)
+        repository, _, tag = self.image.rpartition(":")
+        self.cluster.helm(
+            "upgrade", "--install", "canary", str(ROOT / "charts/holdfast"), "--namespace", "holdfast-canary",
+            "--create-namespace", "--wait", "--timeout", "5m", "--skip-crds", "--set", "nameOverride=canary,replicas=1",
+            "--set", f"image.repository={repository},image.tag={tag}", "--set-json", "workerNamespaces=[]",
+            "--set-json", f"watchNamespaces={json.dumps([self.namespace])}", *placed())
+
+    def prepare(self):
+        """The rights that the chart gives together with the fence."""
+        leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+        rules = {"canary-leases": ([leases | {"verbs": ["create", "update", "delete"]}],
+                                   {"kind": "ServiceAccount", "name": "canary", "namespace": "holdfast-canary"}),
+                 "canary-workers": ([leases | {"verbs": ["get", "update"]},
+                                     {"apiGroups": ["holdfast.dev"], "resources": ["durablejobs"], "verbs": ["get"]}],
+                                    {"kind": "ServiceAccount", "name": "default", "namespace": self.namespace})}
+        group = "rbac.authorization.k8s.io"
+        for name, (rule, subject) in rules.items():
+            for body in ({"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": name}, "rules": rule},
+                         {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": {"name": name},
+                          "roleRef": {"apiGroup": group, "kind": "Role", "name": name}, "subjects": [subject]}):
+                self.cluster.kubectl("-n", self.namespace, "apply", "-f", "-", input=json.dumps(body))
+
+
+def placed():
+    """Arguments of helm that put the operator beside the control plane."""
+    return [part for name, value in BESIDE_THE_CONTROL_PLANE.items()
+            for part in ("--set-json", f"{name}={json.dumps(value)}")]

@@ -1,0 +1,40 @@
+"""The nemesis' plan: the same for the same seed, all undone at the end."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from strikes import GONE, KINDS, NODE, schedule  # noqa: E402
+
+SEEDS = range(1, 50)
+
+
+def test_a_seed_is_a_plan():
+    assert schedule(7, 10) == schedule(7, 10)
+    assert schedule(7, 10) != schedule(8, 10)
+
+
+@pytest.mark.parametrize("minutes", [5, 10, 60])
+def test_all_is_undone_when_the_run_ends(minutes):
+    for seed in SEEDS:
+        assert all(0 < strike.at and strike.end <= 60 * minutes + 0.1 for strike in schedule(seed, minutes)), seed
+
+
+def test_each_run_has_a_cut_off_for_the_canary_and_a_node_that_stays_away():
+    for seed in SEEDS:
+        kinds = [strike.kind for strike in schedule(seed, 5)]
+        assert "node-cut-off" in kinds and GONE in kinds, seed
+
+
+def test_ten_minutes_have_almost_all_kinds():
+    for seed in SEEDS:
+        assert len(set(KINDS) - {strike.kind for strike in schedule(seed, 10)}) <= 2, seed
+
+
+def test_one_node_at_a_time_beside_the_one_that_is_gone():
+    for seed in SEEDS:
+        struck = [strike for strike in schedule(seed, 60) if strike.kind in NODE]
+        assert all(one.end < other.at for one, other in zip(struck, struck[1:])), seed

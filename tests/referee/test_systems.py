@@ -1,0 +1,69 @@
+"""What each system claims of its jobs, from objects as its API has them."""
+
+import pathlib
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tests/support")]
+
+from checker import GONE  # noqa: E402
+from systems import ALL, CANARY  # noqa: E402
+from systems.base import indexes_of  # noqa: E402
+
+
+class _NoCluster:
+    kubernetes = commit = "none"
+
+
+def claims(name, objects, jobs=("job-1",), indexes=2):
+    found = (ALL | {CANARY.name: CANARY})[name](_NoCluster(), indexes, 40).claims(jobs, objects)
+    return [(claim.outcome, claim.counted, claim.why) for claim in found]
+
+
+def node(index, kind, phase, **more):
+    return {"templateName": "run", "type": kind, "phase": phase,
+            "inputs": {"parameters": [{"name": "index", "value": str(index)}]}, **more}
+
+
+def test_ranges_of_indexes():
+    assert indexes_of("0-2,5") == {0, 1, 2, 5}
+    assert indexes_of("") == indexes_of(None) == set()
+
+
+@pytest.mark.parametrize("name", [*ALL, "canary"])
+def test_a_job_that_is_gone_is_said_to_be(name):
+    assert claims(name, {}) == [(None, 0, GONE)] * 2
+
+
+@pytest.mark.parametrize("name", ["batch", "batch-tuned", "kueue", "holdfast-lane"])
+def test_a_job_of_batch(name):
+    half = {"status": {"completedIndexes": "1"}}
+    assert claims(name, {"job-1": half}) == [(None, 0, ""), ("Succeeded", 1, "")]
+    half["status"]["conditions"] = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]
+    assert claims(name, {"job-1": half}) == [("Failed", 0, "BackoffLimitExceeded"), ("Succeeded", 1, "")]
+
+
+@pytest.mark.parametrize("name", ["holdfast", "holdfast-heartbeat", "holdfast-pool", "canary"])
+def test_a_durablejob_says_why_and_counts(name):
+    job = {"status": {"completedIndexes": "0", "waiting": {"reason": "PodRunning", "message": "pod p runs"},
+                      "history": [{"outcome": "Succeeded", "index": 0}, {"outcome": "Succeeded", "index": 0},
+                                  {"outcome": "Lost", "index": 1}]}}
+    assert claims(name, {"job-1": job}) == [("Succeeded", 2, ""), (None, 0, "PodRunning: pod p runs")]
+
+
+def test_a_jobset_says_what_its_job_says_until_it_has_completed():
+    found = {"status": {}, "job": {"status": {"completedIndexes": "0"}}}
+    assert claims("jobset", {"job-1": found}) == [("Succeeded", 1, ""), (None, 0, "")]
+    found["status"]["conditions"] = [{"type": "Completed", "status": "True", "reason": "AllJobsCompleted"}]
+    assert claims("jobset", {"job-1": found})[1] == ("Succeeded", 1, "")
+
+
+def test_a_workflow_counts_the_pods_of_an_index():
+    flow = {"status": {"phase": "Running", "nodes": {
+        "r0": node(0, "Retry", "Succeeded"), "p0": node(0, "Pod", "Error"), "p1": node(0, "Pod", "Succeeded"),
+        "r1": node(1, "Retry", "Running"), "p2": node(1, "Pod", "Pending", message="Unschedulable")}}}
+    assert claims("argo", {"job-1": flow}) == [("Succeeded", 1, ""), (None, 0, "Unschedulable")]
+    flow["status"]["nodes"]["r1"] = node(1, "Retry", "Failed", message="No more retries left")
+    assert claims("argo", {"job-1": flow})[1] == ("Failed", 0, "No more retries left")
