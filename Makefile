@@ -144,6 +144,10 @@ browser: browser-tools ## Try the page in a real browser (PYTEST_ARGS="-k keyboa
 e2e: browser-tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (HOLDFAST_KEEP=1 keeps it)
 	@hack/e2e $(PYTEST_ARGS)
 
+.PHONY: replay
+replay: setup ## Show a bug of docs/track-record.md again: BUG=17 (REPLAY=--mended shows its mend, too)
+	@tests/track/replay $(BUG) $(REPLAY)
+
 .PHONY: referee
 referee: tools ## Judge job systems on kind: SYSTEMS="holdfast batch" SEED=1 MINUTES=5 (docs/referee.md)
 	@tests/referee/run --systems "$(SYSTEMS)" --seed $(or $(SEED),1) --minutes $(MINUTES) $(REFEREE)

@@ -2,14 +2,16 @@
 
 import contextlib
 import json
+import re
 import threading
 import time
 
 from checker import Struck
 from ledger import read
-from localcluster import ClusterError
+from localcluster import ClusterError, wait_for
 from strikes import GONE, NODE, PROCESS, STILL_RUNS
 
+UNDO = 300  # seconds for what another strike holds up
 CONTAINERS = {"api-server-paused": "kube-apiserver", "etcd-paused": "etcd"}
 
 
@@ -163,8 +165,17 @@ class Nemesis:
         try:
             yield
         finally:
-            # It may be gone by now, with its pod.
-            self.cluster.on_node(victim.node, *runtime, "resume", container, check=False)
+            wait_for(f"container {container[:12]} on {victim.node} to be thawed",
+                     lambda: self._thaws(victim.node, runtime, container), UNDO, poll=1)
+
+    def _thaws(self, node, runtime, container):
+        """True once it is, or is gone with its pod. A node that is away meanwhile answers later."""
+        listed = self.cluster.docker("exec", node, *runtime, "ls", check=False)
+        states = dict(re.findall(r"^(\S+)\s+\d+\s+(\w+)", listed.stdout, re.MULTILINE))
+        if listed.returncode == 0 and states.get(container) == "PAUSED":
+            self.cluster.on_node(node, *runtime, "resume", container, check=False)
+            return False  # it is looked at once more
+        return listed.returncode == 0
 
     # -- the control plane ----------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ class Argo(System):
             self.cluster.load_image(image)
         self.cluster.api("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         objects = self.cluster.kubectl("kustomize", str(manifests / "cluster-install")).stdout
-        self.cluster.kubectl("apply", "--server-side", "-n", NAMESPACE, "-f", "-", input=objects)
+        self.cluster.kubectl("apply", "--server-side", "--force-conflicts", "-n", NAMESPACE, "-f", "-", input=objects)
         # The server of its page has no part in it.
         self.cluster.kubectl("-n", NAMESPACE, "delete", "deployment", "argo-server")
         container = {"name": "workflow-controller", "image": CONTROLLER, "imagePullPolicy": "Never",

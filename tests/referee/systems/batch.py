@@ -1,5 +1,6 @@
 """batch/v1 Job: as it comes, as its docs advise for fast recovery, and with Kueue in front."""
 
+from kueue import API
 from localcluster.tools import pinned_version
 from real_kueue import RealKueue
 from systems.base import System, keep_webhooks_to, of_indexed_job, worker_pod
@@ -68,13 +69,15 @@ class Kueue(Batch):
             "timeout": "1m", "recoveryTimeout": "30s", "requeuingStrategy": {"backoffBaseSeconds": 5}})
         self.kueue.__enter__()  # it stays: the cluster is deleted with it
         self.version = pinned_version("kueue", "sigs.k8s.io/kueue")
-        self.kueue.flavor("any", {})
-        self.kueue.cluster_queue("referee", {"any": {"cpu": "100", "memory": "100Gi"}})
+        if self.cluster.api("GET", f"{API}/clusterqueues/referee")[0] == 404:
+            self.kueue.flavor("any", {})
+            self.kueue.cluster_queue("referee", {"any": {"cpu": "100", "memory": "100Gi"}})
         # While it is away its webhooks would refuse the Jobs of all others.
         keep_webhooks_to(self.cluster, "kueue", self.namespace)
 
     def prepare(self):
-        self.kueue.local_queue(self.namespace, "jobs", "referee")
+        if self.cluster.api("GET", f"{API}/namespaces/{self.namespace}/localqueues/jobs")[0] == 404:
+            self.kueue.local_queue(self.namespace, "jobs", "referee")
 
     def job(self, name):
         job = super().job(name)

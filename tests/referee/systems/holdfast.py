@@ -89,7 +89,8 @@ class Pool(Holdfast):
 
     def prepare(self):
         pool = {"apiVersion": API, "kind": "WorkerPool", "metadata": {"name": "pool"}, "spec": {
-            "template": {"spec": worker_pod(self.name, "-", "-", self.seconds)}, "minWorkers": 8, "maxWorkers": 12,
+            "template": {"spec": worker_pod(self.name, "-", "-", self.seconds, terminationGracePeriodSeconds=10)},
+            "minWorkers": 8, "maxWorkers": 12,
             "slotsPerWorker": 2, "leaseDurationSeconds": LEASE}}
         self.cluster.kubectl("-n", self.namespace, "apply", "-f", "-", input=json.dumps(pool))
 
