@@ -122,7 +122,7 @@ def _recovery(attempt, follower, cause, strikes):
         return None
     beside = {strike.kind for strike in strikes
               if strike is not cause and strike.begin <= follower.start and strike.end + AFTERMATH >= last
-              and not strike.keys and follower.node not in strike.nodes}
+              and not strike.keys}
     return Recovery(attempt.unit, cause.kind if cause else "", seconds, last, tuple(sorted(beside)))
 
 

@@ -45,8 +45,8 @@ class Nemesis:
 
     def _strike(self, strike, begin):
         try:
+            at = clock()
             with self._effect(strike) as (nodes, keys):
-                at = clock()
                 self.say(f"{strike.kind} {' '.join(nodes)} {len(keys) or ''}".rstrip())
                 time.sleep(max(0.0, begin + strike.end - clock()))
             with self._lock:

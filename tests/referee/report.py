@@ -5,6 +5,8 @@
 
 import statistics
 
+from strikes import GONE, NODE
+
 # How much longer a recovery may take where these strike in between: what they take away, and the catching up
 # (docs/bounds.md: T is the take-over after a killed replica, 17 s; a server that was away has to be listed anew).
 ALLOWANCE = {"api-server-paused": 60, "etcd-paused": 60, "controllers-killed": 40}
@@ -31,7 +33,11 @@ def of(system, verdict, begin):
 def allowed(system, recovery):
     """The bound that holds for it, or None where the system promises none."""
     bound = system.bound(recovery.kind)
-    return None if bound is None else bound + sum(ALLOWANCE.get(kind, 0) for kind in recovery.beside)
+    if bound is None:
+        return None
+    # The next attempt may get a node that is out as well.
+    again = [system.bound(kind) for kind in recovery.beside if kind in NODE or kind == GONE]
+    return bound + sum(ALLOWANCE.get(kind, 0) for kind in recovery.beside) + max(again, default=0)
 
 
 def late(entry):

@@ -10,7 +10,7 @@ CONTROL = {"api-server-paused": (10, 30), "etcd-paused": (10, 30), "controllers-
 # Dead until the faults end: who waits for a node to come back waits long.
 GONE = "node-gone"
 KINDS = (GONE, *NODE, *PROCESS, *CONTROL)
-QUIET = 20      # before the first strike
+QUIET = 10      # before the first strike
 STILL_RUNS = 2  # seconds since the last beat of an attempt that is taken to run
 
 

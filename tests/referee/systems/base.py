@@ -6,7 +6,7 @@ import pathlib
 
 from checker import GONE, Claim
 from ledger import Unit
-from localcluster import wait_for
+from localcluster import ClusterError, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 IMAGE = "holdfast-referee:local"
@@ -96,8 +96,11 @@ class System:
 
     def submit(self, name):
         """A second time, after a call of which nobody knows the end, changes nothing."""
-        self.cluster.kubectl("-n", self.namespace, "apply", "--server-side", "-f", "-",
-                             input=json.dumps(self.job(name)))
+        body = self.job(name)
+        path = f"/apis/{body['apiVersion']}/namespaces/{self.namespace}/{body['kind'].lower()}s"
+        status, answer = self.cluster.api("POST", path, body)
+        if status not in (201, 409):
+            raise ClusterError(f"{self.name} takes no job: {answer}")
 
     def objects(self):
         """All its jobs by name."""

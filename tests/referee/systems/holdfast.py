@@ -7,7 +7,8 @@ from systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, ROOT, System, 
 
 API = "holdfast.dev/v1alpha1"
 DOCS = "https://docs.holdfast.dev/bounds.html"
-LEASE, PROGRESS, LOST_AFTER = 10, 20, 40
+LEASE, PROGRESS, LOST_AFTER = 30, 30, 40
+POOL_LEASE = 10
 # Beside the documented bound, which ends with the record of the next attempt: the pod's start.
 START = 10
 # A pod that gets the dead node again is lost at once, and waits (docs/bounds.md, The dead node again).
@@ -62,12 +63,13 @@ class Holdfast(System):
 
 class Heartbeat(Holdfast):
     name = "holdfast-heartbeat"
+    lease = LEASE
     settings = f"`heartbeat: {{leaseDurationSeconds: {LEASE}, progressDeadlineSeconds: {PROGRESS}}}`"
     promise = ("its agent is dead, frozen or cut off: `leaseDurationSeconds` + 1 s; the command starts up to one more "
                "lease duration after that; two programs at once: never, but for a moment after a freeze", DOCS)
 
     def work(self, name):
-        return {"heartbeat": {"leaseDurationSeconds": LEASE, "progressDeadlineSeconds": PROGRESS}, **super().work(name)}
+        return {"heartbeat": {"leaseDurationSeconds": self.lease, "progressDeadlineSeconds": PROGRESS}, **super().work(name)}
 
     def bound(self, kind):
         if kind in NODES:
@@ -79,7 +81,7 @@ class Heartbeat(Holdfast):
 
 class Pool(Holdfast):
     name = "holdfast-pool"
-    settings = f"8 workers of 2 slots, `leaseDurationSeconds: {LEASE}`, `progressDeadlineSeconds: {PROGRESS}`"
+    settings = f"8 workers of 2 slots, `leaseDurationSeconds: {POOL_LEASE}`, `progressDeadlineSeconds: {PROGRESS}`"
     promise = ("a worker is silent: `leaseDurationSeconds` + 1 s for each of its attempts", DOCS)
 
     def clear(self):
@@ -91,7 +93,7 @@ class Pool(Holdfast):
         pool = {"apiVersion": API, "kind": "WorkerPool", "metadata": {"name": "pool"}, "spec": {
             "template": {"spec": worker_pod(self.name, "-", "-", self.seconds, terminationGracePeriodSeconds=10)},
             "minWorkers": 8, "maxWorkers": 12,
-            "slotsPerWorker": 2, "leaseDurationSeconds": LEASE}}
+            "slotsPerWorker": 2, "leaseDurationSeconds": POOL_LEASE}}
         self.cluster.kubectl("-n", self.namespace, "apply", "-f", "-", input=json.dumps(pool))
 
     def work(self, name):
@@ -99,7 +101,7 @@ class Pool(Holdfast):
 
     def bound(self, kind):
         if kind in NODES or kind == "process-frozen":
-            return LEASE + 1 + START
+            return POOL_LEASE + 1 + START
         return {"process-hung": PROGRESS + 1 + RETRY + START, "process-crashed": RETRY + START}.get(kind)
 
 
@@ -123,7 +125,8 @@ class Canary(Heartbeat):
     """Ours without the fence: an agent that never gives its Lease up, in a release of its own, in a namespace that the
     API server's fence does not cover. The referee must find that its attempts overlap."""
     name = "canary"
-    settings = "broken on purpose: no fence"
+    lease = 10  # so that its next attempt begins long before a cut-off one has done its work
+    settings = "Holdfast with a heartbeat of 10 s, broken on purpose: no fence"
     promise = ("", "")
     controllers = (("holdfast-canary", "app.kubernetes.io/component=operator"),)
     image = "holdfast-canary:local"
@@ -139,6 +142,9 @@ class Canary(Heartbeat):
             "--create-namespace", "--wait", "--timeout", "5m", "--skip-crds", "--set", "nameOverride=canary,replicas=1",
             "--set", f"image.repository={repository},image.tag={tag}", "--set-json", "workerNamespaces=[]",
             "--set-json", f"watchNamespaces={json.dumps([self.namespace])}", *placed())
+
+    def bound(self, kind):
+        return None
 
     def prepare(self):
         """The rights that the chart gives together with the fence."""
