@@ -41,7 +41,7 @@ const server = createServer((request, reply) => {
   if (url.pathname === "/api/events") {
     reply.writeHead(200, { "Content-Type": "text/event-stream" });
     const screen = recorded(url.searchParams.get("screen"));
-    return reply.write(`data: ${JSON.stringify({ now: recorded("now"), synced: true, trouble: "", screen })}\n\n`);
+    return reply.write(`data: ${JSON.stringify({ now: recorded("now"), scope: "recorded data", synced: true, trouble: "", screen })}\n\n`);
   }
   if (url.pathname === "/api/rights") return json({ patch: true, create: true });
   if (url.pathname === "/api/action") return json({ commands: ["kubectl holdfast cancel film-17 -n media"], results: [] });

@@ -66,6 +66,9 @@ class Watch {
   virtual bool synced() = 0;   // the first list has been reported
   // Why it is not current; empty: it is.
   virtual std::string trouble() = 0;
+  // Asks the API server for the list once more, and returns the error that it gets, if any. Takes
+  // at most that long.
+  virtual std::optional<Error> look(Duration at_most) = 0;
 
   using Decode = std::function<kube::ObjectPtr(const JsonView&)>;
   // On a thread of its own, in order. Null before: it is new; null after: it is gone. Both null:
@@ -79,6 +82,8 @@ class Api {
 
   // The namespace of the kubeconfig's context. The error says why there is no cluster to talk to.
   virtual Result<std::string> context_namespace() = 0;
+  // The API server's address, for people; empty: it is not known yet.
+  virtual std::string server() = 0;
 
   virtual Result<Json> get(const Resource& resource, const std::string& namespace_,
                            const std::string& name) = 0;

@@ -75,6 +75,15 @@ struct ClusterApi::Cluster {
     return std::make_unique<cache::Informer>(
         cache::Informer::Dependencies{thread.loop(), client(), random, Log()}, kind, namespaces);
   }
+  // Mirror::look().
+  std::optional<Error> look(const kube::Kind& kind, const std::string& namespace_,
+                            Duration at_most) {
+    kube::CallOptions limited = options();
+    limited.timeout = at_most;
+    const auto page = thread.await<Result<kube::ListPage>>(
+        [&] { return client().list(kind, namespace_, "limit=1", limited); });
+    return page.ok() ? std::nullopt : std::optional(page.error());
+  }
 
   SeededRandom random{std::random_device{}()};
   std::unique_ptr<kube::Connection> connection;  // made and ended on the loop
@@ -134,11 +143,7 @@ class ClusterApi::ClusterMirror : public Mirror {
   }
 
   std::optional<Error> look(Duration at_most) override {
-    kube::CallOptions limited = options();
-    limited.timeout = at_most;
-    const auto page = cluster_.thread.await<Result<kube::ListPage>>(
-        [&] { return cluster_.client().list(kind_, namespace_name_, "limit=1", limited); });
-    return page.ok() ? std::nullopt : std::optional(page.error());
+    return cluster_.look(kind_, namespace_name_, at_most);
   }
 
  private:
@@ -166,7 +171,7 @@ class ClusterApi::ClusterWatch : public Watch {
  public:
   ClusterWatch(Cluster& cluster, const kube::Kind& kind, const std::string& namespace_,
                OnChange on_change)
-      : cluster_(cluster) {
+      : cluster_(cluster), kind_(kind), namespace_name_(namespace_) {
     cluster_.thread.run([&] {
       informer_ = cluster_.informer(kind, namespace_);
       informer_->on_change(
@@ -189,8 +194,14 @@ class ClusterApi::ClusterWatch : public Watch {
     return cluster_.thread.run([this] { return informer_->trouble(); });
   }
 
+  std::optional<Error> look(Duration at_most) override {
+    return cluster_.look(kind_, namespace_name_, at_most);
+  }
+
  private:
   Cluster& cluster_;
+  const kube::Kind kind_;
+  const std::string namespace_name_;
   std::unique_ptr<cache::Informer> informer_;  // loop only
   bool was_synced_ = false;                    // loop only
 };
@@ -238,6 +249,12 @@ Result<std::string> ClusterApi::context_namespace() {
   const Result<Cluster*> cluster = this->cluster();
   if (!cluster.ok()) return cluster.error();
   return (*cluster)->connection->context_namespace();
+}
+
+std::string ClusterApi::server() {
+  MutexLock lock(mutex_);
+  const Result<Cluster*> cluster = this->cluster();
+  return cluster.ok() ? (*cluster)->connection->server() : "";
 }
 
 Result<Json> ClusterApi::get(const Resource& resource, const std::string& namespace_,

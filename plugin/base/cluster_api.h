@@ -22,6 +22,7 @@ class ClusterApi : public Api {
   ~ClusterApi() override;
 
   Result<std::string> context_namespace() override;
+  std::string server() override;
   Result<Json> get(const Resource& resource, const std::string& namespace_,
                    const std::string& name) override;
   Result<std::vector<Json>> list(const Resource& resource, const std::string& namespace_,

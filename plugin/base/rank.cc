@@ -21,13 +21,11 @@ bool is_usual(const std::string& reason) {
 }  // namespace
 
 Rank rank_of(const RankOf& job, Time now) {
-  // The operator acts a second after a deadline.
-  constexpr std::chrono::seconds kLate{5};
   if (job.phase == "Failed") return Rank::kFailed;
   if (job.phase == "Cancelled") return Rank::kCancelled;
   if (job.phase == "Succeeded") return Rank::kSucceeded;
   if (job.stalled) return Rank::kStalled;
-  if (job.deadline && now - *job.deadline > kLate) return Rank::kLate;
+  if (job.deadline && now - *job.deadline > kGrace) return Rank::kLate;
   if (job.phase == "Backoff") return Rank::kBackoff;
   if (job.phase == "Cancelling") return Rank::kCancelling;
   if (job.phase == "Suspended") return Rank::kSuspended;

@@ -1,12 +1,17 @@
 // Which of many jobs a person should look at first. `top` and the page sort by it. Pure.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
 #include "core/time.h"
 
 namespace holdfast::plugin {
+
+// The operator acts within a second of a deadline. The rest is for clocks and slow API servers:
+// beyond it, the operator is late.
+inline constexpr std::chrono::seconds kGrace{5};
 
 // The worst first. What needs a person comes before what only waits.
 enum class Rank {

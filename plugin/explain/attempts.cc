@@ -134,9 +134,6 @@ std::optional<AttemptModel> current_attempt(const Explaining& explaining) {
   const RunText& run = job.runs.front();
   AttemptModel attempt;
   attempt.stage = job.stage;
-  attempt.pod = run.pod;
-  attempt.node = run.node;
-  attempt.worker = run.worker;
   if (run.next_attempt) {
     // The attempt before it has its attempt.
     if (explaining.outlook != Outlook::kNextAttempt) return std::nullopt;
@@ -158,6 +155,9 @@ std::optional<AttemptModel> current_attempt(const Explaining& explaining) {
   const Outlook outlook = explaining.outlook;
   const bool stops = outlook != Outlook::kNextAttempt && outlook != Outlook::kOutOfTime;
   attempt.attempt = run.attempt;
+  attempt.pod = run.pod;
+  attempt.node = run.node;
+  attempt.worker = run.worker;
   attempt.state = stops ? "stopping" : state_of(job);
   attempt.start = *run.start;
   attempt.note = run.worker.empty() ? run.node : run.worker;

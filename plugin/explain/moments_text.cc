@@ -1,4 +1,5 @@
 #include "plugin/explain/moments_text.h"
+#include "plugin/base/rank.h"
 
 #include "plugin/terminal/moments.h"
 
@@ -9,7 +10,7 @@ namespace {
 std::string due_text(Time time, Time now) {
   const std::string text = moment_text(time, now);
   if (time > now) return text;
-  return "due " + text + (now - time <= kLate ? ", being done now" : "");
+  return "due " + text + (now - time <= kGrace ? ", being done now" : "");
 }
 
 std::string rendered(const Text::Piece& piece, Time now) {

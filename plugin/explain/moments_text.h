@@ -21,9 +21,6 @@ namespace holdfast::plugin {
 enum class MomentForm { kMoment, kDue, kAgo, kFor, kClock };
 std::string to_string(MomentForm form);  // "moment"
 
-// The operator acts within a second of a deadline. The rest is for clocks and slow API servers.
-inline constexpr std::chrono::seconds kLate{5};
-
 class Text {
  public:
   struct Piece {

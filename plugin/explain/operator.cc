@@ -2,6 +2,7 @@
 // promise what the status says.
 #include <algorithm>
 
+#include "plugin/base/rank.h"
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/moments.h"
 #include "reconciler/names.h"
@@ -31,7 +32,7 @@ bool lives(const Json& lease, Time now) {
   const seconds duration{
       std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 15), 1, 3600)};
   return renewed && !string_at(spec, "holderIdentity").empty() &&
-         now - *renewed <= duration + kLate;
+         now - *renewed <= duration + kGrace;
 }
 
 bool is_member(const Json& lease) {
@@ -115,7 +116,9 @@ struct Late {
 std::optional<Late> late(const Explaining& explaining) {
   const JobText& job = explaining.job;
   const Time now = explaining.now;
-  const auto is_late = [&](const std::optional<Time>& time) { return time && now - *time > kLate; };
+  const auto is_late = [&](const std::optional<Time>& time) {
+    return time && now - *time > kGrace;
+  };
   if (!job.waiting) {
     if (!is_late(job.created)) return std::nullopt;
     return Late{"it should have read the job", *job.created};

@@ -76,6 +76,7 @@ class ChosenApi : public Api {
     return api_.watch(resource, namespace_, std::move(decode), std::move(on_change));
   }
   Time now() override { return api_.now(); }
+  std::string server() override { return api_.server(); }
 
  private:
   Api& api_;

@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <array>
 
 namespace holdfast::plugin {
@@ -39,8 +40,12 @@ std::string random_token() {
 }
 
 bool Guard::is_own_origin(const std::string& origin) const {
+  // Browsers leave out the port of plain HTTP.
+  constexpr std::uint16_t kUsual = 80;
   const std::string port = ":" + std::to_string(port_);
-  return origin == "http://127.0.0.1" + port || origin == "http://localhost" + port;
+  return std::ranges::any_of(
+      std::array{"http://127.0.0.1", "http://localhost"},
+      [&](const char* own) { return origin == own + port || (port_ == kUsual && origin == own); });
 }
 
 std::optional<WebReply> Guard::refuse_file(const WebRequest& request) const {

@@ -11,7 +11,8 @@ namespace holdfast::plugin {
 namespace {
 
 constexpr std::size_t kMost = 1024;
-constexpr const char* kKeys = "phase: reason: queue: pool: node: ns: label: is: age> age< since>";
+constexpr const char* kKeys =
+    "phase: reason: queue: pool: node: ns: label: is: age> age< since> since<";
 
 std::string lower(std::string_view text) {
   std::string small(text);
@@ -33,6 +34,18 @@ Error wrong(std::string_view word, const std::string& why) {
   return make_error(ErrorCode::kInvalid, std::string(word) + ": " + why);
 }
 
+// As the page prints times: with days, which flags do not have.
+std::optional<Duration> span_of(std::string_view text) {
+  const std::size_t end = text.find('d');
+  if (end == std::string_view::npos) return parse_duration(text);
+  const auto days = parse_duration(std::string(text.substr(0, end)) + "h");
+  constexpr std::chrono::hours kMostDays{36'500};
+  if (!days || *days > kMostDays) return std::nullopt;
+  if (end + 1 == text.size()) return *days * 24;
+  const auto rest = parse_duration(text.substr(end + 1));
+  return rest ? std::optional(*days * 24 + *rest) : std::nullopt;
+}
+
 // "age>1h", "since<5m". Nothing: it is no such word.
 Result<bool> take_span(std::string_view word, JobFilter& filter) {
   const std::size_t sign = word.find_first_of("<>");
@@ -41,8 +54,8 @@ Result<bool> take_span(std::string_view word, JobFilter& filter) {
   if (key != "age" && key != "since") {
     return wrong(word, "only age and since have < and >, such as age>1h");
   }
-  const auto span = parse_duration(word.substr(sign + 1));
-  if (!span) return wrong(word, "give a time such as 90s, 5m or 2h");
+  const auto span = span_of(word.substr(sign + 1));
+  if (!span) return wrong(word, "give a time such as 90s, 5m, 2h or 3d");
   auto& spans = key == "age" ? filter.ages : filter.sinces;
   spans.push_back({word[sign] == '>', *span});
   return true;
@@ -101,7 +114,7 @@ bool holds(JobFilter::Key key, const std::string& value, const JobRow& row, Time
     case kPhase:
       return row.phase.empty() ? value == "new" : lower(row.phase.get()) == value;
     case kReason:
-      return lower(row.waiting.get()) == value;
+      return lower(row.waiting.get()) == value || lower(row.stalled_by.get()) == value;
     case kQueue:
       return row.queue == value;
     case kPool:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/steady_now.h"
+#include "core/utf8.h"
 #include "plugin/terminal/print.h"
 #include "plugin/ui/actions.h"
 
@@ -109,6 +111,9 @@ Result<std::string> PageServer::start(std::uint16_t port) {
   const std::string token = random_token();
   if (token.empty())
     return make_error(ErrorCode::kTerminal, "there is no source of random numbers");
+  scope_ = options_.namespace_.empty() ? "all namespaces" : "namespace " + options_.namespace_;
+  const std::string cluster = options_.context.empty() ? api_.server() : options_.context;
+  if (!cluster.empty()) scope_ = clean_text(cluster, kRowText) + ", " + scope_;
   // A list of 100,000 jobs takes seconds: some are shown at once. And without a request before it,
   // nobody hears of missing rights.
   const auto first = api_.first_page(kJobs, options_.namespace_, decode_job_row);
@@ -124,6 +129,9 @@ Result<std::string> PageServer::start(std::uint16_t port) {
                  });
   if (!watch.ok()) return watch.error();
   watch_ = std::move(*watch);
+  pulse_ = std::make_unique<Pulse>(
+      [this](Duration at_most) { return watch_->look(at_most); },
+      Pulse::Clocks{[this] { return api_.now(); }, [] { return steady_now(); }});
   server_ =
       std::make_unique<WebServer>([this](const WebRequest& request) { return answer(request); });
   const Result<> listens = server_->listen(port);
@@ -165,8 +173,14 @@ WebReply PageServer::call(const WebRequest& request) {
 }
 
 PageSources PageServer::sources() {
-  return {api_,          table_, watch_.get(), options_.namespace_, options_.operator_namespace,
-          options_.where};
+  return {api_,
+          table_,
+          watch_.get(),
+          pulse_.get(),
+          options_.namespace_,
+          options_.operator_namespace,
+          options_.where,
+          scope_};
 }
 
 WebReply PageServer::events(const WebRequest& request) {

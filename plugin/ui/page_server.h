@@ -27,7 +27,8 @@ class PageServer {
     std::string namespace_;          // empty: all
     std::string operator_namespace;  // empty: it is looked for
     std::vector<Asset> assets;
-    std::string where = {};  // in_cluster()
+    std::string where = {};    // in_cluster()
+    std::string context = {};  // of the kubeconfig; empty: its own
   };
   // The Api outlives it.
   PageServer(Api& api, Options options);
@@ -49,8 +50,10 @@ class PageServer {
 
   Api& api_;
   const Options options_;
+  std::string scope_;  // since start()
   JobTable table_;
   std::unique_ptr<Watch> watch_;
+  std::unique_ptr<Pulse> pulse_;
   std::unique_ptr<Guard> guard_;
   std::unique_ptr<WebServer> server_;
 };

@@ -1,4 +1,5 @@
 #include "plugin/ui/screens.h"
+#include "plugin/base/rank.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +10,8 @@
 #include "plugin/base/job_text.h"
 #include "plugin/explain/advice.h"
 #include "plugin/explain/json_put.h"
+#include "plugin/terminal/cells.h"
+#include "plugin/ui/actions.h"
 
 namespace holdfast::plugin {
 namespace {
@@ -43,7 +46,8 @@ std::string act_of(const Advice& advice) {
 // All of them, as the table finds them.
 std::string filter_of(const Cause& cause) {
   if (cause.rank == Rank::kLate) return "is:late";
-  return cause.rank == Rank::kStalled ? "is:stalled" : "phase:Failed reason:" + cause.reason;
+  const std::string reason = cause.reason.empty() ? "" : " reason:" + cause.reason;
+  return (cause.rank == Rank::kStalled ? "is:stalled" : "phase:Failed") + reason;
 }
 
 Json cause_json(const Cause& cause, Time now) {
@@ -74,6 +78,29 @@ std::string queue_of_holder(const JobRow& row) {
 
 std::string pool_of_living(const JobRow& row) {
   return row.has_ended() || row.pool.empty() ? "" : row.namespace_ + "/" + row.pool.get();
+}
+
+// "member" or "shard", of one of the operator's Leases.
+std::string role_of(const Json& lease) {
+  return string_at(at(at(lease, "metadata"), "labels"), "holdfast.dev/lease");
+}
+
+// The Leases of its replicas.
+std::vector<const Json*> members_of(const std::vector<Json>& leases) {
+  std::vector<const Json*> members;
+  for (const Json& lease : leases) {
+    if (role_of(lease) == "member") members.push_back(&lease);
+  }
+  return members;
+}
+
+bool is_alive(const Json& member, Time now) {
+  const Json& spec = at(member, "spec");
+  const auto renewed = moment_at(spec, "renewTime");
+  const std::chrono::seconds duration{
+      std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 15), 1, 3600)};
+  return renewed && !clean_at(spec, "holderIdentity").empty() &&
+         now - *renewed <= duration + kGrace;
 }
 
 Json rows_json(const std::vector<JobRowPtr>& rows, Time now) {
@@ -118,9 +145,32 @@ Json jobs_screen(const JobTable& table, const JobQuery& query, Time now) {
           {"rows", rows_json(view.rows, now)}};
 }
 
-Json needs_screen(const JobTable& table, Time now) {
-  Json json = {{"causes", Json::array()}, {"total", table.size()}};
+Json needs_screen(const JobTable& table, const Surroundings& around, Time now) {
+  Json json = {{"causes", Json::array()}, {"places", Json::array()}, {"total", table.size()}};
   for (const Cause& cause : table.causes(now)) json["causes"].push_back(cause_json(cause, now));
+  const auto members = members_of(around.leases);
+  if (!members.empty() &&
+      std::ranges::none_of(members, [&](const Json* one) { return is_alive(*one, now); })) {
+    json["places"].push_back(
+        {{"screen", "operator"},
+         {"what",
+          "No replica of the operator renews its Lease: nothing starts, and nothing that is "
+          "lost is replaced"},
+         {"act", kLateAct}});
+  }
+  for (const Json& pool : around.pools) {
+    for (const Json& condition : at(at(pool, "status"), "conditions")) {
+      if (string_at(condition, "type") != "Stalled" || string_at(condition, "status") != "True")
+        continue;
+      const AnyReason reason(clean_at(condition, "reason"));
+      json["places"].push_back(
+          {{"screen", "pools"},
+           {"what", "The pool " + clean_at(at(pool, "metadata"), "namespace") + "/" +
+                        clean_at(at(pool, "metadata"), "name") +
+                        " has no workers for its jobs: " + clean_at(condition, "message")},
+           {"act", act_of(advice_on(reason))}});
+    }
+  }
   return json;
 }
 
@@ -152,7 +202,8 @@ Json job_screen(const Model& model, const ExplainFacts& facts, Time now) {
   return json;
 }
 
-Json queues_screen(const std::vector<Json>& queues, const JobTable& table, Time now) {
+Json queues_screen(const std::vector<Json>& queues, const JobTable& table, Time now,
+                   const std::string& where) {
   Json json = {{"queues", Json::array()}};
   JobTable::Groups holders = table.grouped(queue_of_holder, now);
   for (const Json& queue : queues) {
@@ -168,6 +219,12 @@ Json queues_screen(const std::vector<Json>& queues, const JobTable& table, Time 
                 {"waiting", int_at(status, "waiting")},
                 {"waiters", Json::array()},
                 {"holders", rows_json(holders[namespace_ + "/" + name], now)}};
+    if (bool_at(spec, "hold")) {
+      one["command"] =
+          in_cluster("kubectl patch jq " + shell_word(name) + " -n " + shell_word(namespace_) +
+                         " --type=merge -p '{\"spec\":{\"hold\":false}}'",
+                     where);
+    }
     // Its owner's order.
     for (const Json& head : at(status, "head")) {
       const JobRowPtr row =
@@ -226,13 +283,10 @@ Json operator_screen(const std::vector<Json>& leases, const JobTable& table, Tim
   std::int64_t seen = 0;    // shards that have a Lease
   std::int64_t wanted = 1;  // shards of the installation, as its members say
   Json replicas = Json::array();
-  std::vector<const Json*> members;
+  const std::vector<const Json*> members = members_of(leases);
   for (const Json& lease : leases) {
     const std::string holder = clean_at(at(lease, "spec"), "holderIdentity");
-    const std::string role = string_at(at(at(lease, "metadata"), "labels"), "holdfast.dev/lease");
-    if (role == "member") {
-      members.push_back(&lease);
-    } else if (role == "shard") {
+    if (role_of(lease) == "shard") {
       ++seen;
       if (holder.empty()) {
         ++unowned;
@@ -246,9 +300,7 @@ Json operator_screen(const std::vector<Json>& leases, const JobTable& table, Tim
     const Json& spec = at(*lease, "spec");
     const std::string holder = clean_at(spec, "holderIdentity");
     const auto renewed = moment_at(spec, "renewTime");
-    const std::chrono::seconds duration{
-        std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 15), 1, 3600)};
-    const bool lives = renewed && !holder.empty() && now - *renewed <= duration + kLate;
+    const bool lives = is_alive(*lease, now);
     if (lives) ++alive;
     Json one = {{"name", holder},
                 {"ns", clean_at(at(*lease, "metadata"), "namespace")},

@@ -25,6 +25,8 @@ constexpr seconds kLookAgain{5};
 constexpr std::size_t kTroubleText = 500;
 // The page knows from that that its data are current.
 constexpr seconds kSayAgain{10};
+constexpr seconds kLookAround{20};
+constexpr const char* kUsualNamespace = "holdfast-system";
 
 // What is gone or forbidden shows nothing. Of all else the last screen stays.
 bool ends_screen(const Error& error) {
@@ -51,6 +53,39 @@ class TableStream : public ScreenStream {
  private:
   const Screen screen_;
   std::uint64_t changes_ = 0;
+  std::optional<SteadyTime> looked_;
+};
+
+// Those of the operator: in its namespace, else in all, else where it usually is.
+Result<std::vector<Json>> operator_leases(Api& api, const std::string& namespace_) {
+  const Selector selector = {.labels = "holdfast.dev/lease", .fields = ""};
+  Result<std::vector<Json>> leases = api.list(kLeases, namespace_, selector);
+  const bool is_forbidden = !leases.ok() && leases.error().code == ErrorCode::kForbidden;
+  if (is_forbidden && namespace_.empty()) return api.list(kLeases, kUsualNamespace, selector);
+  return leases;
+}
+
+// What needs a person. Who may not read Leases or pools sees the jobs alone.
+class NeedsStream : public TableStream {
+ public:
+  explicit NeedsStream(const PageSources& sources)
+      : TableStream(sources, [this](const JobTable& table, Time now) {
+          return needs_screen(table, around(), now);
+        }) {}
+
+ private:
+  const Surroundings& around() {
+    const SteadyTime at = steady_now();
+    if (looked_ && at - *looked_ < kLookAround) return around_;
+    looked_ = at;
+    const auto leases = operator_leases(sources_.api, sources_.operator_namespace);
+    around_.leases = leases.ok() ? *leases : std::vector<Json>();
+    const auto pools = sources_.api.list(kPools, sources_.namespace_, {});
+    around_.pools = pools.ok() ? *pools : std::vector<Json>();
+    return around_;
+  }
+
+  Surroundings around_;
   std::optional<SteadyTime> looked_;
 };
 
@@ -114,9 +149,11 @@ class PlacesStream : public ScreenStream {
  public:
   using Screen = std::function<Json(const std::vector<Json>&, const JobTable&, Time)>;
   using List = std::function<Result<std::vector<Json>>(Api& api)>;
-  PlacesStream(const PageSources& sources, const Resource& resource, List list, Screen screen)
+  PlacesStream(const PageSources& sources, const Resource& resource, List list, Screen screen,
+               std::string in_namespace)
       : ScreenStream(sources),
         resource_(resource),
+        namespace_(std::move(in_namespace)),
         list_(std::move(list)),
         screen_(std::move(screen)) {}
 
@@ -132,8 +169,8 @@ class PlacesStream : public ScreenStream {
       Result<std::vector<Json>> list = list_(sources_.api);
       problem_.clear();
       if (!list.ok()) {
-        const std::string why = clean_text(
-            advice(list.error(), {"list", resource_, sources_.namespace_, ""}), kTroubleText);
+        const std::string why =
+            clean_text(advice(list.error(), {"list", resource_, namespace_, ""}), kTroubleText);
         if (!has_objects_ || ends_screen(list.error())) return Json{{"error", why}};
         problem_ = why;
         return std::nullopt;
@@ -146,6 +183,7 @@ class PlacesStream : public ScreenStream {
 
  private:
   const Resource resource_;
+  const std::string namespace_;
   const List list_;
   const Screen screen_;
   std::vector<Json> objects_;
@@ -169,32 +207,32 @@ Result<JobQuery> job_query(const WebRequest& request) {
   return query;
 }
 
-// Those of the operator: in its namespace, else in all, else where it usually is.
-Result<std::vector<Json>> operator_leases(Api& api, const std::string& namespace_) {
-  const Selector selector = {.labels = "holdfast.dev/lease", .fields = ""};
-  Result<std::vector<Json>> leases = api.list(kLeases, namespace_, selector);
-  const bool is_forbidden = !leases.ok() && leases.error().code == ErrorCode::kForbidden;
-  if (is_forbidden && namespace_.empty()) return api.list(kLeases, "holdfast-system", selector);
-  return leases;
-}
-
 }  // namespace
 
 std::string ScreenStream::next() {
-  std::optional<Json> screen = read(sources_.api.now());
+  const std::string silence = sources_.pulse ? sources_.pulse->trouble() : "";
+  // A read would only wait for an answer that does not come.
+  std::optional<Json> screen;
+  if (silence.empty()) screen = read(sources_.api.now());
   // After the read, which may have taken long.
   const Time now = sources_.api.now();
-  std::string trouble = sources_.watch ? clean_text(sources_.watch->trouble(), kTroubleText) : "";
+  std::string trouble = silence;
+  if (trouble.empty() && sources_.watch) {
+    trouble = clean_text(sources_.watch->trouble(), kTroubleText);
+  }
   if (trouble.empty()) trouble = problem_;
   const bool synced = !sources_.watch || sources_.watch->synced();
   std::string text = screen ? screen->dump() : last_;
   const bool is_same = text == last_ && trouble == trouble_ && synced == synced_;
   const SteadyTime at = steady_now();
   if (is_same && sent_ && at - *sent_ < kSayAgain) return "";
-  std::string event = "{\"now\":\"" + format_time(now) +
-                      "\",\"synced\":" + (synced ? "true" : "false") +
-                      ",\"trouble\":" + Json(trouble).dump();
-  if (!is_same) event += ",\"screen\":" + text;
+  std::string event =
+      "{\"now\":\"" + format_time(now) + "\",\"scope\":" + Json(sources_.scope).dump() +
+      ",\"synced\":" + (synced ? "true" : "false") + ",\"trouble\":" + Json(trouble).dump();
+  if (sources_.pulse && !trouble.empty()) {
+    event += ",\"asOf\":\"" + format_time(sources_.pulse->heard()) + "\"";
+  }
+  if (!is_same && !text.empty()) event += ",\"screen\":" + text;
   last_ = std::move(text);
   trouble_ = std::move(trouble);
   synced_ = synced;
@@ -214,7 +252,7 @@ Result<std::shared_ptr<ScreenStream>> open_stream(const PageSources& sources,
           return jobs_screen(table, query, now);
         }));
   }
-  if (screen == "needs") return Opened(std::make_shared<TableStream>(sources, needs_screen));
+  if (screen == "needs") return Opened(std::make_shared<NeedsStream>(sources));
   if (screen == "job") {
     const std::string namespace_ = query_of(request, "ns");
     const std::string name = query_of(request, "name");
@@ -227,17 +265,23 @@ Result<std::shared_ptr<ScreenStream>> open_stream(const PageSources& sources,
     return [resource, namespace_](Api& api) { return api.list(resource, namespace_, {}); };
   };
   if (screen == "queues") {
-    return Opened(
-        std::make_shared<PlacesStream>(sources, kQueues, list_of(kQueues), queues_screen));
+    const auto screen_of = [where = sources.where](const std::vector<Json>& queues,
+                                                   const JobTable& table, Time now) {
+      return queues_screen(queues, table, now, where);
+    };
+    return Opened(std::make_shared<PlacesStream>(sources, kQueues, list_of(kQueues), screen_of,
+                                                 sources.namespace_));
   }
   if (screen == "pools") {
-    return Opened(std::make_shared<PlacesStream>(sources, kPools, list_of(kPools), pools_screen));
+    return Opened(std::make_shared<PlacesStream>(sources, kPools, list_of(kPools), pools_screen,
+                                                 sources.namespace_));
   }
   if (screen == "operator") {
     return Opened(std::make_shared<PlacesStream>(
         sources, kLeases,
         [where = sources.operator_namespace](Api& api) { return operator_leases(api, where); },
-        operator_screen));
+        operator_screen,
+        sources.operator_namespace.empty() ? kUsualNamespace : sources.operator_namespace));
   }
   return make_error(ErrorCode::kInvalid, "there is no such screen");
 }

@@ -9,6 +9,7 @@
 #include "core/time.h"
 #include "plugin/base/api.h"
 #include "plugin/ui/job_table.h"
+#include "plugin/ui/pulse.h"
 #include "plugin/ui/web_server.h"
 
 namespace holdfast::plugin {
@@ -18,15 +19,18 @@ struct PageSources {
   Api& api;
   const JobTable& table;
   Watch* watch = nullptr;  // of the table; null: it never changes
+  Pulse* pulse = nullptr;  // null: the server always answers
   std::string namespace_;
   std::string operator_namespace;
   std::string where;  // in_cluster()
+  std::string scope;  // what all this is of, for people
 };
 
 class ScreenStream {
  public:
   virtual ~ScreenStream() = default;
-  // An event's data: {"now", "trouble", "synced", "screen"}; empty: nothing is new. One at a time.
+  // An event's data: {"now", "asOf", "trouble", "synced", "screen"}; empty: nothing is new. One at
+  // a time. What it shows is as of then, where there is trouble.
   // Without a screen: what was sent last is still so.
   std::string next();
 

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "plugin/terminal/cells.h"
+#include "plugin/ui/actions.h"
 #include "plugin/ui/page_server.h"
 
 extern char** environ;
@@ -105,6 +106,9 @@ int ui(const Command& command, Api& api, Terminal& terminal) {
   }
   const Result<std::string> namespace_ = namespace_of(command, api);
   if (!namespace_.ok()) return refuse(terminal, command, namespace_.error().message);
+  if (!namespace_->empty() && !is_object_name(*namespace_)) {
+    return refuse(terminal, command, "'" + *namespace_ + "' cannot be a namespace: give its name");
+  }
   const std::int64_t port = command.number("port").value_or(0);
   if (port > 65535) return refuse(terminal, command, "--port is 0 to 65535");
   if (::pipe2(told_to_end, O_CLOEXEC) != 0) {
@@ -119,7 +123,7 @@ int ui(const Command& command, Api& api, Terminal& terminal) {
   }
   const PageServer::Options options{
       *namespace_, command.text("operator-namespace", variable == nullptr ? "" : variable),
-      assets(), where};
+      assets(), where, command.text("context")};
   auto page = std::make_unique<PageServer>(api, options);
   const Result<std::string> address = page->start(static_cast<std::uint16_t>(port));
   if (!address.ok()) {

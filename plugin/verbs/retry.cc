@@ -83,6 +83,7 @@ class Retry {
       return refuse(terminal_, command_,
                     source_name_ + " was retried as " + job_reference(name_) + ", " +
                         state_of(there) + "; to retry that one: kubectl holdfast retry " + name_ +
+                        " -n " + string_at(at(there, "metadata"), "namespace") +
                         "; to retry this one again, give --name");
     }
     const std::string runs = indexes_of(there);

@@ -73,7 +73,8 @@ Result<Json> retry_job(const Json& source, bool failed_indexes) {
   const std::string name = string_at(metadata, "name");
   if (!has_ended(source)) {
     return invalid(job_reference(name) + " has not ended, " + state_of(source) +
-                   "; wait for its end, or cancel it: kubectl holdfast cancel " + name);
+                   "; wait for its end, or cancel it: kubectl holdfast cancel " + name + " -n " +
+                   string_at(metadata, "namespace"));
   }
   Json spec = at(source, "spec");
   spec.erase("suspend");

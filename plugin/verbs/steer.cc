@@ -16,11 +16,12 @@ struct Steer {
 // No value: there is nothing to refuse.
 std::string refusal(const Command& command, const Json& job) {
   const std::string name = string_at(at(job, "metadata"), "name");
+  const std::string where = " -n " + string_at(at(job, "metadata"), "namespace");
   const std::string phase = phase_of(job);
   if (has_ended(job)) {
     if (command.verb == "cancel" && phase == "Cancelled") return "";
     return job_reference(name) + " has ended, " + state_of(job) + "; " +
-           "to run it again: kubectl holdfast retry " + name;
+           "to run it again: kubectl holdfast retry " + name + where;
   }
   if (is_being_deleted(job))
     return job_reference(name) + " is being deleted; nothing is left to " + command.verb;
@@ -28,7 +29,7 @@ std::string refusal(const Command& command, const Json& job) {
     return job_reference(name) +
            " is being cancelled, which nothing reverses; once it has ended: "
            "kubectl holdfast retry " +
-           name;
+           name + where;
   }
   return "";
 }

@@ -68,7 +68,7 @@ def test_suspend_resume_and_cancel(plugin, jobs):
     assert jobs.status("steered")["phase"] == "Cancelled"
     late = plugin("suspend", "steered")
     assert late.code == 2 and "has ended, it is Cancelled" in late.line
-    assert late.line.endswith("; to run it again: kubectl holdfast retry steered")
+    assert late.line.endswith(f"; to run it again: kubectl holdfast retry steered -n {jobs.namespace}")
 
 
 def test_cancelled_meanwhile_is_exit_code_1_for_who_waits(plugin, jobs):

@@ -12,8 +12,12 @@ export function useToken(given: string): void {
 export const trouble = signal("");
 // The plugin has read all jobs; until then the page has some of them.
 export const complete = signal(true);
-// When the plugin was heard last.
+// As of when the data are, where they are not current.
 export const heard = signal("");
+// What the page shows: a cluster and a namespace, or all.
+export const scope = signal("");
+// The plugin says something each 10 s.
+const silentAfter = 25_000;
 
 function headers(): Record<string, string> {
   return { Authorization: `Bearer ${token}` };
@@ -93,8 +97,10 @@ async function read<Screen>(reply: Response, show: (screen: Screen) => void): Pr
   const reader = reply.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (!reader) return;
   let text = "";
+  let silence = 0;
   for (;;) {
-    const { done, value } = await reader.read();
+    silence = window.setTimeout(() => (trouble.value = "the API server does not answer"), silentAfter);
+    const { done, value } = await reader.read().finally(() => clearTimeout(silence));
     if (done) return;
     const split = splitEvents(text + value);
     text = split.rest;
@@ -103,7 +109,8 @@ async function read<Screen>(reply: Response, show: (screen: Screen) => void): Pr
       hearTime(envelope.now);
       trouble.value = envelope.trouble;
       complete.value = envelope.synced;
-      if (!envelope.trouble) heard.value = envelope.now;
+      scope.value = envelope.scope;
+      heard.value = envelope.asOf ?? (envelope.trouble ? heard.value : envelope.now);
       if (envelope.screen !== undefined) show(envelope.screen);
     }
   }

@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { complete, heard, trouble, useToken } from "./api";
+import { complete, heard, scope, trouble, useToken } from "./api";
 import { clockText, now, startClock } from "./clock";
 import { Confirmation } from "./parts/actions";
 import { Job } from "./screens/job";
@@ -9,7 +9,7 @@ import { Needs } from "./screens/needs";
 import { Operator } from "./screens/operator";
 import { Pools } from "./screens/pools";
 import { Queues } from "./screens/queues";
-import { addressOf, place, startPlaces, takeToken } from "./session";
+import { addressOf, focusFilter, place, startPlaces, takeToken } from "./session";
 
 const screens = [
   ["needs", "Needs you"], ["jobs", "Jobs"], ["queues", "Queues"], ["pools", "Pools"], ["operator", "Operator"],
@@ -48,13 +48,13 @@ function App() {
   const main = useRef<HTMLElement>(null);
   const screen = place.value.screen;
   useEffect(() => {
-    document.title = `${screens.find(([key]) => key === screen)?.[1] ?? place.value.query.get("name") ?? "Job"} - Holdfast`;
-  }, [place.value]);
+    document.title = `${screens.find(([key]) => key === screen)?.[1] ?? place.value.query.get("name") ?? "Job"} - Holdfast ${scope.value}`;
+  }, [place.value, scope.value]);
   // Whoever reads by ear, or walks by keyboard, begins at the top of a new screen.
   const shown = useRef("");
   const name = screen === "job" ? `${screen} ${place.value.query.toString()}` : screen;
   useEffect(() => {
-    if (shown.current && shown.current !== name) main.current?.focus();
+    if (shown.current && shown.current !== name && !focusFilter.value) main.current?.focus();
     shown.current = name;
   }, [name]);
   useEffect(() => {
@@ -66,9 +66,15 @@ function App() {
         event.preventDefault();
         const filter = document.getElementById("filter");
         if (filter) filter.focus();
-        else location.hash = addressOf("jobs");
+        else {
+          focusFilter.value = true;
+          location.hash = addressOf("jobs");
+        }
       } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) {
-        if (types) target.blur();
+        if (types) {
+          event.preventDefault(); // which would empty a search box without a word to the page
+          target.blur();
+        }
         else if (place.value.screen === "job") history.back();
       } else if ((event.key === "j" || event.key === "k") && !types && !target.closest("[role=grid], dialog")) {
         document.querySelector<HTMLElement>("[role=grid]")?.focus();
@@ -84,7 +90,7 @@ function App() {
         main.current?.focus();
       }}>To the content</a>
       <header>
-        <b>Holdfast</b>
+        <b>Holdfast</b> <span class="break">{scope.value}</span>
         <nav aria-label="Screens">
           {screens.map(([key, label]) => (
             <a key={key} href={addressOf(key)} aria-current={key === screen ? "page" : undefined}>{label}</a>

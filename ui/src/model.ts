@@ -133,6 +133,7 @@ export interface JobsScreen {
 }
 export interface NeedsScreen {
   total: number;
+  places: { screen: string; what: string; act: string }[];
   causes: Cause[];
 }
 export interface JobEvent {
@@ -159,6 +160,7 @@ export interface Queue {
   oldest?: string;
   reason?: string;
   message?: string;
+  command?: string; // lets a held queue go on
   holders: Row[];
   waiters: Row[];
 }
@@ -185,6 +187,8 @@ export interface OperatorScreen {
 // One event of a stream.
 export interface Envelope<Screen> {
   now: string;
+  scope: string; // the cluster and the namespaces that all this is of
+  asOf?: string; // where there is trouble: when the API server answered last
   synced: boolean;
   trouble: string;
   screen?: Screen; // none: what was sent last is still so

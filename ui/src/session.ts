@@ -34,6 +34,9 @@ export function addressOf(screen: string, query: Record<string, string> = {}): s
 
 export const place = signal<Place>({ screen: "needs", query: new URLSearchParams() });
 
+// The filter takes what is typed as soon as it is there.
+export const focusFilter = signal(false);
+
 // A browser keeps few connections for each host, so a tab that nobody sees has none.
 export const visible = signal(true);
 

@@ -27,6 +27,8 @@ class MemoryApi : public plugin::Api {
     return found->second;
   }
 
+  std::string server() override { return "https://cluster.example.com"; }
+
   Result<std::vector<Json>> list(const Resource& resource, const std::string& namespace_,
                                  const plugin::Selector&) override {
     calls.push_back("list " + std::string(resource.plural) + " in " + namespace_);
@@ -98,6 +100,7 @@ class MemoryApi : public plugin::Api {
      public:
       bool synced() override { return true; }
       std::string trouble() override { return ""; }
+      std::optional<Error> look(Duration) override { return std::nullopt; }
     };
     for (const auto& [name, object] : objects) {
       if (!name.starts_with(std::string(resource.plural) + "/")) continue;

@@ -25,7 +25,7 @@ export const verbs: Verb[] = [
     says: "makes a new job of the indexes that failed for",
   },
   { verb: "cancel", label: "Cancel", right: "patch", says: "cancels, which nothing reverses," },
-  { verb: "suspend", label: "Suspend", right: "patch", says: "stops the pods of, until a resume," },
+  { verb: "suspend", label: "Suspend", right: "patch", says: "suspends, which stops the pods until a resume," },
   { verb: "resume", label: "Resume", right: "patch", says: "lets go on" },
   { verb: "priority", label: "Set priority", right: "patch", says: "sets the priority in the queue of" },
 ];
@@ -150,6 +150,7 @@ export function Confirmation() {
           <details>
             <summary>The commands that do the same</summary>
             <Commands texts={commands.slice(0, 50)} />
+            {commands.length > 50 ? <p>and {commands.length - 50} more like these</p> : null}
           </details>
           <p class="buttons">
             <button type="button" onClick={close}>Back</button>{" "}

@@ -1,4 +1,5 @@
 // A table of all jobs, sorted and filtered over all. The browser has a window of a hundred rows.
+import { signal } from "@preact/signals";
 import { Virtualizer, elementScroll, observeElementOffset, observeElementRect } from "@tanstack/virtual-core";
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { useScreen } from "../follow";
@@ -6,7 +7,7 @@ import type { JobsScreen, Row } from "../model";
 import { Actions, type Chosen } from "../parts/actions";
 import { jobAddress } from "../parts/rows";
 import { Age, Phase } from "../parts/text";
-import { place, replacePlace } from "../session";
+import { focusFilter, place, replacePlace } from "../session";
 
 const rowHeight = 36;
 const windowSize = 100;
@@ -16,6 +17,9 @@ const columns = [
   ["node", "Node"], ["age", "Age"],
 ] as const;
 
+// By UID. They stay while the person looks at another screen.
+const chosenJobs = signal<Map<string, Chosen>>(new Map());
+
 export function Jobs() {
   const filter = place.value.query.get("filter") ?? "";
   const sort = place.value.query.get("sort") ?? "worst";
@@ -23,7 +27,10 @@ export function Jobs() {
   const grid = useRef<HTMLDivElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [offset, setOffset] = useState(0);
-  const [chosen, setChosen] = useState<Map<string, Chosen>>(new Map());
+  const chosen = chosenJobs.value;
+  const setChosen = (to: (all: Map<string, Chosen>) => Map<string, Chosen>) => {
+    chosenJobs.value = to(chosenJobs.value);
+  };
   const [cursor, setCursor] = useState({ index: 0, uid: "" });
   const { screen, refused } = useScreen<JobsScreen>({
     screen: "jobs", filter, sort, reverse, offset: String(offset),
@@ -85,7 +92,7 @@ export function Jobs() {
       {chosen.size > 0 ? (
         <section aria-label="The chosen jobs">
           <Actions jobs={[...chosen.values()]} />
-          <button type="button" onClick={() => setChosen(new Map())}>Choose none</button>
+          <button type="button" onClick={() => setChosen(() => new Map())}>Choose none</button>
         </section>
       ) : null}
       <div class="grid" role="grid" ref={grid} tabIndex={0} onKeyDown={onKey} aria-rowcount={total + 1}
@@ -145,21 +152,26 @@ function Cells({ row, chosen, toggle }: { row: Row; chosen: boolean; toggle: () 
 
 function Filter({ text, change, wrong }: { text: string; change: (text: string) => void; wrong: string }) {
   const [draft, setDraft] = useState(text);
+  const box = useRef<HTMLInputElement>(null);
   useEffect(() => setDraft(text), [text]);
+  useEffect(() => {
+    if (focusFilter.value) box.current?.focus();
+    focusFilter.value = false;
+  }, []);
   return (
     <form role="search" onSubmit={(event) => {
       event.preventDefault();
       change(draft);
     }}>
       <label for="filter">Filter</label>
-      <input id="filter" type="search" value={draft} autocomplete="off" spellcheck={false}
+      <input id="filter" ref={box} type="search" value={draft} autocomplete="off" spellcheck={false}
              aria-describedby="filter-help" aria-invalid={wrong !== ""}
              onInput={(event) => {
                setDraft(event.currentTarget.value);
                change(event.currentTarget.value);
              }} />
       <p id="filter-help" class="note">
-        phase:Running reason:Queued queue:night pool:gpu node:node-1 ns:media label:team=film age&gt;1h
+        phase:Running reason:Queued queue:night pool:gpu node:node-1 ns:media label:team=film age&gt;1d
         since&lt;5m, or a part of the name
       </p>
       {wrong ? <p class="wrong" role="alert">{wrong}</p> : null}

@@ -12,7 +12,14 @@ export function Needs() {
   return (
     <>
       <h1>Needs you</h1>
-      {screen.causes.length === 0 ? (
+      {screen.places.map((one) => (
+        <section key={one.what} class="cause">
+          <h2 class="break">{one.what}</h2>
+          <p><Coded text={one.act} /></p>
+          <p class="note"><a href={addressOf(one.screen)}>More</a></p>
+        </section>
+      ))}
+      {screen.causes.length === 0 && screen.places.length === 0 ? (
         <p class="good-news">
           No job needs a person. {screen.total} jobs are there: <a href={addressOf("jobs")}>all jobs</a>.
         </p>

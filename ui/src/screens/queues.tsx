@@ -26,14 +26,14 @@ export function Queues() {
           {queue.hold ? (
             <>
               <p class="wrong">The queue is held (spec.hold): nothing starts. To let it go on:</p>
-              <Command text={`kubectl patch jq ${queue.name} -n ${queue.ns} --type=merge -p '{"spec":{"hold":false}}'`} />
+              {queue.command ? <Command text={queue.command} /> : null}
             </>
           ) : null}
           {!queue.hold && queue.reason ? <p>{queue.reason}: {queue.message}</p> : null}
           <h3>Who holds a permit</h3>
           <Rows rows={queue.holders} label={`Holders of ${queue.name}`} />
           <h3>Who waits</h3>
-          <p class="note">In the order in which they will start{queue.waiting > queue.waiters.length ? `, the first ${queue.waiters.length}` : ""}.</p>
+          <p class="note">By priority, then by age; one whose key has all its permits lets others pass{queue.waiting > queue.waiters.length ? `, the first ${queue.waiters.length}` : ""}.</p>
           <Rows rows={queue.waiters} label={`Jobs that wait in ${queue.name}`} />
         </section>
       ))}

@@ -55,6 +55,12 @@ TEST(UiGuard, RefusesOtherHosts) {
   EXPECT_EQ(answer(request({{"host", ""}})), 421);
 }
 
+TEST(UiGuard, KnowsThatBrowsersLeaveOutPort80) {
+  const WebRequest bare = request({{"host", "127.0.0.1"}, {"origin", "http://127.0.0.1"}});
+  EXPECT_FALSE(Guard(kToken, 80).refuse_call(bare));
+  EXPECT_TRUE(Guard(kToken, 81).refuse_call(bare));
+}
+
 TEST(UiGuard, RefusesOtherPages) {
   EXPECT_EQ(answer(request({{"origin", "http://evil.example"}})), 403);
   EXPECT_EQ(answer(request({{"origin", "null"}})), 403);

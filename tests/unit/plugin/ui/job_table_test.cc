@@ -137,6 +137,11 @@ TEST_F(UiTable, GroupsByWhatNeedsThePerson) {
       {{"type", "Stalled"}, {"status", "True"}, {"reason", "NotKnownToThisVersion"}}};
   put(row("newer", status));
   EXPECT_EQ(table_.causes(kNow)[0].reason, "NotKnownToThisVersion");
+  // Its page leads to the table with this filter.
+  put(row("other", waits("Running", "PodRunning", "2026-07-01T13:50:00Z")));
+  JobQuery query;
+  query.filter = *parse_job_filter("is:stalled reason:NotKnownToThisVersion");
+  EXPECT_EQ(table_.view(query, kNow).matching, 1U);
 }
 
 // Counts are kept: whatever comes, changes and goes, they are those of a new count.
@@ -165,13 +170,13 @@ TEST(UiFilter, HoldsForEachOfItsWords) {
           {{"queue", {{"name", "night"}}}, {"workerPool", {{"name", "gpu"}}}}, {{"team", "film"}});
   for (const char* const yes :
        {"", "phase:running", "phase:Pending,Running", "reason:podrunning", "queue:night",
-        "pool:gpu", "ns:media", "label:team", "label:team=film", "age>30m", "age<2h", "since>5m",
+        "pool:gpu", "ns:media", "label:team", "label:team=film", "age>30m", "age<2h", "age<1d", "age<1d6h", "since>5m",
         "film", "MEDIA/FILM", "film 17 phase:Running age>30m"}) {
     EXPECT_TRUE(is_in(yes, job)) << yes;
   }
   for (const char* const no :
        {"phase:Pending", "reason:Queued", "queue:nigh", "pool:cpu", "ns:med", "label:tea",
-        "label:team=fil", "label:film", "age>2h", "since>1h", "film-18", "node:node-1",
+        "label:team=fil", "label:film", "age>2h", "age>1d", "since>1h", "film-18", "node:node-1",
         "phase:Running phase:Pending", "label:team label:other", "is:late"}) {
     EXPECT_FALSE(is_in(no, job)) << no;
   }
@@ -187,7 +192,7 @@ TEST(UiFilter, FindsJobsThatNobodyHasReadAndThoseThatAreStuck) {
 }
 
 TEST(UiFilter, SaysWhichWordIsWrong) {
-  for (const char* const wrong : {"phse:Running", "phase:", "age>soon", "name>1h", "is:nice"}) {
+  for (const char* const wrong : {"phse:Running", "phase:", "age>soon", "age>d", "age>1d2", "name>1h", "is:nice"}) {
     const Result<JobFilter> filter = parse_job_filter(wrong);
     ASSERT_FALSE(filter.ok()) << wrong;
     EXPECT_THAT(filter.error().message, HasSubstr(wrong));
