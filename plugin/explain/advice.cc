@@ -116,8 +116,7 @@ constexpr Entry kAdvice[] = {
     {Reason::kNoProgress,
      {"the program lives and reports no progress",
       "Does it hang? Look now, because its log goes with the pod. If it is only slow, let it report "
-      "(/holdfast/agent progress), or give the next job a higher progressDeadlineSeconds: "
-      "this one keeps its own.",
+      "(/holdfast/agent progress), or give the next job a higher progressDeadlineSeconds.",
       {kLogs}}},
     {Reason::kNoScheduler,
      {"no scheduler has reported on the pod",
@@ -314,9 +313,8 @@ struct ForeignEntry {
 };
 constexpr Advice kImage = {
     "a node cannot get the container's image",
-    "Check the image's name and tag (\"not found\"), and the pull secret of the pod or its service "
-    "account (\"denied\", \"unauthorized\"). If the template is wrong, suspend the job, edit it and "
-    "resume.",
+    "Check the image's name and tag (\"not found\") and the pull secret of the pod or its account "
+    "(\"denied\", \"unauthorized\"). If the template is wrong, suspend the job, edit it, resume.",
     {kDescribePod, "kubectl holdfast suspend {job} -n {ns}"}};
 constexpr Advice kConfig = {
     "a node cannot make the container: something that the template names is missing or wrong",

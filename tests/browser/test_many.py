@@ -58,3 +58,16 @@ def test_an_api_server_that_is_away_is_said_until_it_is_back(many, tmp_path, ope
         for name in ("Needs you", "Queues", "Pools", "Operator"):
             page.page.get_by_role("link", name=name, exact=True).click()
             page.page.wait_for_selector(".trouble")
+
+
+def test_a_server_that_swallows_what_it_is_asked_does_not_look_current(tmp_path, open_page):
+    with ManyObjects(500) as server, serve(server.kubeconfig(tmp_path), "-A") as (address, _):
+        page = open_page(address)
+        page.page.get_by_role("link", name="Jobs", exact=True).click()
+        page.page.get_by_text("500 of 500 jobs").wait_for()
+        server.is_silent.set()
+        said = page.page.locator(".trouble", has_text="the API server does not answer")
+        said.wait_for(timeout=30_000)
+        assert said.inner_text().startswith("As of ")
+        server.is_silent.clear()
+        page.page.wait_for_selector(".trouble", state="detached", timeout=30_000)

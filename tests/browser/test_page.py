@@ -255,8 +255,10 @@ def test_another_user_of_the_machine_gets_nothing(cluster, namespace, jobs, tmp_
     opener.chmod(0o755)
     with serve(cluster.kubeconfig, "-n", namespace, opens=True,
                env={"PATH": f"{opener.parent}:/usr/bin:/bin", "XDG_RUNTIME_DIR": str(tmp_path)}) as (address, process):
-        wait_for("the browser to be opened", (tmp_path / "given").exists, LIMIT)
-        door = pathlib.Path((tmp_path / "given").read_text(encoding="utf-8"))
+        # The shell makes the file before it has its text.
+        given = tmp_path / "given"
+        door = wait_for("the browser to be opened", lambda: given.exists() and given.read_text(encoding="utf-8"), LIMIT)
+        door = pathlib.Path(door)
         assert address in door.read_text(encoding="utf-8")
         assert stat.S_IMODE(door.stat().st_mode) == 0o600
         token = address.split("token=")[1]

@@ -88,6 +88,7 @@ class ManyObjects:
         self.version = VERSION
         self.lock = threading.Lock()
         self.is_cut = threading.Event()
+        self.is_silent = threading.Event()  # nothing is answered, and no connection breaks
         self.expired = collections.Counter()
 
     def __enter__(self):
@@ -141,6 +142,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.objects.is_cut.is_set():
             self.close_connection = True
             return False
+        while self.objects.is_silent.is_set() and not self.objects.is_cut.wait(0.1):
+            pass
         return super().parse_request()
 
     def answer(self, status, body):
@@ -217,6 +220,8 @@ class _Handler(BaseHTTPRequestHandler):
                 told = self.objects.version
             if "holdfast-system" not in self.path:
                 events = []
+            if self.objects.is_silent.is_set():
+                continue
             if self.objects.expired[plural] > expired:
                 self.chunk(json.dumps({"type": "ERROR", "object": EXPIRED}).encode() + b"\n")
                 break
