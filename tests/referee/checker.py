@@ -44,6 +44,7 @@ class Recovery:
     seconds: float
     at: float
     beside: tuple = ()  # kinds of other strikes in between
+    row: int = 1        # how many attempts of this unit have ended so in a row, this one included
 
 
 @dataclasses.dataclass
@@ -109,12 +110,12 @@ def _judge_attempts(own, strikes, over, verdict):
         if attempt.end is None and cause is None and not still_runs:
             verdict.waste.append(attempt)
         if attempt.end is None and number + 1 < len(own):
-            recovery = _recovery(attempt, own[number + 1], cause, strikes)
+            recovery = _recovery(attempt, own[number + 1], cause, strikes, number + 1)
             if recovery:
                 verdict.recoveries.append(recovery)
 
 
-def _recovery(attempt, follower, cause, strikes):
+def _recovery(attempt, follower, cause, strikes, row):
     """None where the attempt still ran when its successor began: that is an overlap."""
     last = max(min(end, follower.start) for begin, end in attempt.alive() if begin <= follower.start)
     seconds = follower.start - last
@@ -123,7 +124,7 @@ def _recovery(attempt, follower, cause, strikes):
     beside = {strike.kind for strike in strikes
               if strike is not cause and strike.begin <= follower.start and strike.end + AFTERMATH >= last
               and not strike.keys}
-    return Recovery(attempt.unit, cause.kind if cause else "", seconds, last, tuple(sorted(beside)))
+    return Recovery(attempt.unit, cause.kind if cause else "", seconds, last, tuple(sorted(beside)), row)
 
 
 def _together(one, other):

@@ -5,11 +5,15 @@
 
 import statistics
 
-from strikes import GONE, NODE
+from strikes import GONE, KINDS, NODE
 
 # How much longer a recovery may take where these strike in between: what they take away, and the catching up
 # (docs/bounds.md: T is the take-over after a killed replica, 17 s; a server that was away has to be listed anew).
 ALLOWANCE = {"api-server-paused": 60, "etcd-paused": 60, "controllers-killed": 40}
+
+
+# A loss after another one waits, 10 s at first and twice as long each time (docs/phases.md, retryBackoff).
+BACKOFF, LONGEST_BACKOFF = 10, 360
 
 
 def of(system, verdict, begin):
@@ -19,6 +23,7 @@ def of(system, verdict, begin):
 
     return {
         "version": system.version, "settings": system.settings, "units": verdict.units,
+        "bounds": {kind: system.bound(kind) for kind in KINDS if system.bound(kind) is not None},
         "succeeded": verdict.succeeded,
         "failed": [[unit(one), why] for one, why in verdict.failed],
         "stuck": [[unit(one), why] for one, why in verdict.stuck],
@@ -27,22 +32,25 @@ def of(system, verdict, begin):
         "waste": [[unit(one.unit), round(one.last - begin, 1), one.node, one.term is not None]
                   for one in verdict.waste],
         "recoveries": [[unit(one.unit), one.kind, round(one.seconds, 1), round(one.at - begin, 1), list(one.beside),
-                        allowed(system, one)] for one in verdict.recoveries]}
+                        one.row] for one in verdict.recoveries]}
 
 
-def allowed(system, recovery):
-    """The bound that holds for it, or None where the system promises none."""
-    bound = system.bound(recovery.kind)
+def allowed(entry, recovery):
+    """The longest that this recovery may take by the system's own bounds, or None where it promises none."""
+    _, kind, _, _, beside, row = recovery
+    bound = entry["bounds"].get(kind)
     if bound is None:
         return None
     # The next attempt may get a node that is out as well.
-    again = [system.bound(kind) for kind in recovery.beside if kind in NODE or kind == GONE]
-    return bound + sum(ALLOWANCE.get(kind, 0) for kind in recovery.beside) + max(again, default=0)
+    again = [entry["bounds"].get(other, 0) for other in beside if other in NODE or other == GONE]
+    backoff = min(LONGEST_BACKOFF, BACKOFF * 2 ** (row - 2)) if row > 1 else 0
+    return bound + sum(ALLOWANCE.get(other, 0) for other in beside) + max(again, default=0) + backoff
 
 
 def late(entry):
     """The recoveries of one system in one record that took longer than it promises."""
-    return [one for one in entry["recoveries"] if one[5] is not None and one[2] > one[5]]
+    return [one for one in entry["recoveries"]
+            if (most := allowed(entry, one)) is not None and one[2] > most]
 
 
 def table(records):
@@ -58,7 +66,7 @@ def table(records):
         times = [one[2] for entry in entries for one in entry["recoveries"]]
         overlap = sum(one[1] for entry in entries for one in entry["overlaps"])
         spread = f"{statistics.median(times):.0f} s, {max(times):.0f} s ({len(times)})" if times else "none"
-        bounded = any(one[5] is not None for entry in entries for one in entry["recoveries"])
+        bounded = any(entry["bounds"] for entry in entries)
         lines.append(f"| {name} | {sum(entry['units'] for entry in entries)} | {count('stuck')} | {count('lost')} | "
                      f"{count('double')} | {count('failed')} | {overlap:.0f} s | {spread} | "
                      f"{sum(len(late(entry)) for entry in entries) if bounded else '-'} | {count('waste')} |")

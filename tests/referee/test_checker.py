@@ -99,7 +99,7 @@ def test_recovery_counts_from_the_last_beat():
     ledger = lines("a", 100, 10) + lines("b", 152, 20, node="n2", last="end")
     found = verdict(ledger, Struck("node-killed", 110.2, 200, ("n1",)), Struck("etcd-paused", 120, 130))
     [recovery] = found.recoveries
-    assert (recovery.kind, recovery.beside) == ("node-killed", ("etcd-paused",))
+    assert (recovery.kind, recovery.beside, recovery.row) == ("node-killed", ("etcd-paused",), 1)
     assert recovery.seconds == pytest.approx(42)
     assert_clean(found)
 
