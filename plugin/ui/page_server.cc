@@ -113,7 +113,7 @@ Result<std::string> PageServer::start(std::uint16_t port) {
     return make_error(ErrorCode::kTerminal, "there is no source of random numbers");
   scope_ = options_.namespace_.empty() ? "all namespaces" : "namespace " + options_.namespace_;
   const std::string cluster = options_.context.empty() ? api_.server() : options_.context;
-  if (!cluster.empty()) scope_ = clean_text(cluster, kRowText) + ", " + scope_;
+  if (!cluster.empty()) scope_ += ", " + clean_text(cluster, kRowText);
   // A list of 100,000 jobs takes seconds: some are shown at once. And without a request before it,
   // nobody hears of missing rights.
   const auto first = api_.first_page(kJobs, options_.namespace_, decode_job_row);

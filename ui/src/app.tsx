@@ -90,12 +90,13 @@ function App() {
         main.current?.focus();
       }}>To the content</a>
       <header>
-        <b>Holdfast</b> <span class="break">{scope.value}</span>
+        <b>Holdfast</b>
         <nav aria-label="Screens">
           {screens.map(([key, label]) => (
             <a key={key} href={addressOf(key)} aria-current={key === screen ? "page" : undefined}>{label}</a>
           ))}
         </nav>
+        <span class="note break">{scope.value}</span>
       </header>
       <Trouble />
       <main id="main" ref={main} tabIndex={-1}><Screen /></main>
