@@ -32,6 +32,18 @@ class Nemesis:
         self._control_plane = f"{cluster.kind}-control-plane"
         self._workers = cluster.workers()
 
+    def restore(self):
+        """Undoes what an earlier run that was killed has left in a cluster that is kept."""
+        for process in CONTAINERS.values():
+            self._signal("CONT", process)
+        for node in self._workers:
+            self.cluster.docker("unpause", node, check=False)
+            self.cluster.docker("start", node)
+            self._cut(node, "-D", check=False)
+            self.cluster.on_node(node, "systemctl", "start", "kubelet")
+        for node in self._workers:
+            self.cluster.await_node(node)
+
     def run(self, schedule, begin):
         """All strikes at their times after `begin`; returns when all are undone."""
         threads = []
@@ -111,12 +123,16 @@ class Nemesis:
         self.cluster.docker("start", node)
         self.cluster.await_node(node)
 
-    def _cut(self, node, how):
-        """No packet between the node, or its pods, and the control plane, in either direction."""
-        address = self.cluster.docker(
-            "inspect", "-f", "{{.NetworkSettings.Networks.kind.IPAddress}}", self._control_plane).stdout.strip()
-        for chain, side in (("INPUT", "-s"), ("OUTPUT", "-d"), ("FORWARD", "-s"), ("FORWARD", "-d")):
-            self.cluster.on_node(node, "iptables", how, chain, side, address, "-j", "DROP")
+    def _cut(self, node, how, check=True):
+        """No packet between the node, or its pods, and the control plane, in either direction. kind's network also has
+        IPv6, by which a kubelet would go on."""
+        network = ".NetworkSettings.Networks.kind"
+        addresses = self.cluster.docker("inspect", "-f", f"{{{{{network}.IPAddress}}}} {{{{{network}.GlobalIPv6Address}}}}",
+                                        self._control_plane).stdout.split()
+        for address in addresses:
+            program = "ip6tables" if ":" in address else "iptables"
+            for chain, side in (("INPUT", "-s"), ("OUTPUT", "-d"), ("FORWARD", "-s"), ("FORWARD", "-d")):
+                self.cluster.on_node(node, program, how, chain, side, address, "-j", "DROP", check=check)
 
     # -- processes of workers -----------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, ROOT, System, 
                           worker_pod)
 
 API = "holdfast.dev/v1alpha1"
-DOCS = "https://docs.holdfast.dev/bounds.html"
+DOCS = "bounds.md"
 LEASE, PROGRESS, LOST_AFTER = 30, 30, 40
 POOL_LEASE = 10
 # Beside the documented bound, which ends with the record of the next attempt: the pod's start.
