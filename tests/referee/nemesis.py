@@ -12,6 +12,7 @@ from localcluster import ClusterError, wait_for
 from strikes import GONE, NODE, PROCESS, STILL_RUNS
 
 UNDO = 300  # seconds for what another strike holds up
+RUNTIME = ("ctr", "-n", "k8s.io", "task")
 CONTAINERS = {"api-server-paused": "kube-apiserver", "etcd-paused": "etcd"}
 
 
@@ -117,6 +118,10 @@ class Nemesis:
         return node
 
     def _kill(self, node):
+        """A process that is frozen takes no SIGKILL, and holds the whole node up."""
+        for container, state in self._tasks(node).items():
+            if state == "PAUSED":
+                self.cluster.on_node(node, *RUNTIME, "resume", container, check=False)
         self.cluster.docker("kill", node)
 
     def _start(self, node):
@@ -176,22 +181,28 @@ class Nemesis:
     @contextlib.contextmanager
     def _frozen(self, victim):
         container, _ = self.cluster.container_of(victim.node, {"metadata": {"uid": victim.pod, "name": victim.pod}})
-        runtime = ("ctr", "-n", "k8s.io", "task")
-        self.cluster.on_node(victim.node, *runtime, "pause", container)
+        self.cluster.on_node(victim.node, *RUNTIME, "pause", container)
         try:
             yield
         finally:
             wait_for(f"container {container[:12]} on {victim.node} to be thawed",
-                     lambda: self._thaws(victim.node, runtime, container), UNDO, poll=1)
+                     lambda: self._thaws(victim.node, container), UNDO, poll=1)
 
-    def _thaws(self, node, runtime, container):
-        """True once it is, or is gone with its pod. A node that is away meanwhile answers later."""
-        listed = self.cluster.docker("exec", node, *runtime, "ls", check=False)
-        states = dict(re.findall(r"^(\S+)\s+\d+\s+(\w+)", listed.stdout, re.MULTILINE))
-        if listed.returncode == 0 and states.get(container) == "PAUSED":
-            self.cluster.on_node(node, *runtime, "resume", container, check=False)
+    def _thaws(self, node, container):
+        """True once it is, or is gone with its pod or its node. A node that is paused meanwhile answers later."""
+        state = self.cluster.docker("inspect", "-f", "{{.State.Status}}", node).stdout.strip()
+        if state in ("exited", "dead"):
+            return True
+        tasks = self._tasks(node)
+        if tasks and tasks.get(container) == "PAUSED":
+            self.cluster.on_node(node, *RUNTIME, "resume", container, check=False)
             return False  # it is looked at once more
-        return listed.returncode == 0
+        return bool(tasks)
+
+    def _tasks(self, node):
+        """{container: state} of a node; empty: it does not answer."""
+        listed = self.cluster.docker("exec", node, *RUNTIME, "ls", check=False)
+        return dict(re.findall(r"^(\S+)\s+\d+\s+(\w+)", listed.stdout, re.MULTILINE))
 
     # -- the control plane ----------------------------------------------------------------------------
 
