@@ -38,7 +38,9 @@ Error wrong(std::string_view word, const std::string& why) {
 std::optional<Duration> span_of(std::string_view text) {
   const std::size_t end = text.find('d');
   if (end == std::string_view::npos) return parse_duration(text);
-  const auto days = parse_duration(std::string(text.substr(0, end)) + "h");
+  const std::string_view count = text.substr(0, end);
+  if (count.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+  const auto days = parse_duration(std::string(count) + "h");
   constexpr std::chrono::hours kMostDays{36'500};
   if (!days || *days > kMostDays) return std::nullopt;
   if (end + 1 == text.size()) return *days * 24;

@@ -17,7 +17,9 @@ constexpr std::size_t kText = 300;
 
 // Who may not list, or is asked to wait, has been answered.
 bool is_answer(const Error& error) {
-  return error.http_status != 0 || error.code == ErrorCode::kForbidden;
+  constexpr int kServerError = 500;  // of a proxy, or of a server without its etcd
+  return error.code == ErrorCode::kForbidden ||
+         (error.http_status != 0 && error.http_status < kServerError);
 }
 
 }  // namespace
@@ -49,6 +51,11 @@ std::string Pulse::trouble() {
   } else {
     trouble_ = "the API server does not answer: " + clean_text(error->message, kText);
   }
+  return trouble_;
+}
+
+std::string Pulse::known() const {
+  MutexLock lock(mutex_);
   return trouble_;
 }
 

@@ -27,6 +27,8 @@ class Pulse {
   // Why nothing may be current; empty: the server answered lately. The caller that asks waits for
   // the answer, the others do not. Any thread.
   std::string trouble();
+  // The same as far as it is known, without asking.
+  std::string known() const;
   // When it answered last.
   Time heard() const;
 

@@ -148,9 +148,11 @@ Json jobs_screen(const JobTable& table, const JobQuery& query, Time now) {
 Json needs_screen(const JobTable& table, const Surroundings& around, Time now) {
   Json json = {{"causes", Json::array()}, {"places", Json::array()}, {"total", table.size()}};
   for (const Cause& cause : table.causes(now)) json["causes"].push_back(cause_json(cause, now));
-  const auto members = members_of(around.leases);
-  if (!members.empty() &&
-      std::ranges::none_of(members, [&](const Json* one) { return is_alive(*one, now); })) {
+  const bool is_dead =
+      around.leases && std::ranges::none_of(members_of(*around.leases), [&](const Json* one) {
+        return is_alive(*one, around.read_at);
+      });
+  if (is_dead) {
     json["places"].push_back(
         {{"screen", "operator"},
          {"what",

@@ -1,6 +1,7 @@
 // What the page's screens show, as JSON. The browser draws it and adds no rule of its own. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ Json jobs_screen(const JobTable& table, const JobQuery& query, Time now);
 
 // What is not a job's and holds jobs up, as far as the person may read it.
 struct Surroundings {
-  std::vector<Json> leases;  // of the operator
+  std::optional<std::vector<Json>> leases;  // of the operator; none: nobody knows
   std::vector<Json> pools;
+  Time read_at{};  // the leases: whether a replica was alive then
 };
 // {"causes": [{"reason", "kind", "what", "act", "link", "count", "since", "by", "jobs": [...]}],
 // "places": [{"screen", "what", "act"}]}.

@@ -41,6 +41,7 @@ class TableStream : public ScreenStream {
       : ScreenStream(sources), screen_(std::move(screen)) {}
 
  protected:
+  bool is_of_memory() const override { return true; }
   std::optional<Json> read(Time now) override {
     const std::uint64_t changes = sources_.table.changes();
     const SteadyTime at = steady_now();
@@ -56,13 +57,21 @@ class TableStream : public ScreenStream {
   std::optional<SteadyTime> looked_;
 };
 
+// The operator's, and whether they are all that there are.
+struct OperatorLeases {
+  Result<std::vector<Json>> leases;
+  bool is_all = true;
+};
+
 // Those of the operator: in its namespace, else in all, else where it usually is.
-Result<std::vector<Json>> operator_leases(Api& api, const std::string& namespace_) {
+OperatorLeases operator_leases(Api& api, const std::string& namespace_) {
   const Selector selector = {.labels = "holdfast.dev/lease", .fields = ""};
   Result<std::vector<Json>> leases = api.list(kLeases, namespace_, selector);
   const bool is_forbidden = !leases.ok() && leases.error().code == ErrorCode::kForbidden;
-  if (is_forbidden && namespace_.empty()) return api.list(kLeases, kUsualNamespace, selector);
-  return leases;
+  if (is_forbidden && namespace_.empty()) {
+    return {api.list(kLeases, kUsualNamespace, selector), false};
+  }
+  return {std::move(leases)};
 }
 
 // What needs a person. Who may not read Leases or pools sees the jobs alone.
@@ -74,18 +83,33 @@ class NeedsStream : public TableStream {
         }) {}
 
  private:
+  // The jobs are in memory, and are shown before anything is asked for.
   const Surroundings& around() {
     const SteadyTime at = steady_now();
-    if (looked_ && at - *looked_ < kLookAround) return around_;
+    const bool is_first = !std::exchange(has_shown_, true);
+    if (is_first || is_silent_ || (looked_ && at - *looked_ < kLookAround)) return around_;
     looked_ = at;
-    const auto leases = operator_leases(sources_.api, sources_.operator_namespace);
-    around_.leases = leases.ok() ? *leases : std::vector<Json>();
+    const Time now = sources_.api.now();
+    auto [leases, is_all] = operator_leases(sources_.api, sources_.operator_namespace);
+    if (leases.ok()) {
+      // A replica that stops takes its Lease with it.
+      around_.leases.reset();
+      if (is_all || !leases->empty()) around_.leases = std::move(*leases);
+      around_.read_at = now;
+    } else if (ends_screen(leases.error())) {
+      around_.leases.reset();
+    }
     const auto pools = sources_.api.list(kPools, sources_.namespace_, {});
-    around_.pools = pools.ok() ? *pools : std::vector<Json>();
+    if (pools.ok()) {
+      around_.pools = *pools;
+    } else if (ends_screen(pools.error())) {
+      around_.pools.clear();
+    }
     return around_;
   }
 
   Surroundings around_;
+  bool has_shown_ = false;
   std::optional<SteadyTime> looked_;
 };
 
@@ -210,10 +234,13 @@ Result<JobQuery> job_query(const WebRequest& request) {
 }  // namespace
 
 std::string ScreenStream::next() {
-  const std::string silence = sources_.pulse ? sources_.pulse->trouble() : "";
-  // A read would only wait for an answer that does not come.
+  std::string silence;
+  // The first event waits for nobody.
+  if (sources_.pulse) silence = sent_ ? sources_.pulse->trouble() : sources_.pulse->known();
+  is_silent_ = !silence.empty();
+  // A read of the server would only wait for an answer that does not come.
   std::optional<Json> screen;
-  if (silence.empty()) screen = read(sources_.api.now());
+  if (!is_silent_ || is_of_memory()) screen = read(sources_.api.now());
   // After the read, which may have taken long.
   const Time now = sources_.api.now();
   std::string trouble = silence;
@@ -229,7 +256,7 @@ std::string ScreenStream::next() {
   std::string event =
       "{\"now\":\"" + format_time(now) + "\",\"scope\":" + Json(sources_.scope).dump() +
       ",\"synced\":" + (synced ? "true" : "false") + ",\"trouble\":" + Json(trouble).dump();
-  if (sources_.pulse && !trouble.empty()) {
+  if (is_silent_) {
     event += ",\"asOf\":\"" + format_time(sources_.pulse->heard()) + "\"";
   }
   if (!is_same && !text.empty()) event += ",\"screen\":" + text;
@@ -279,7 +306,9 @@ Result<std::shared_ptr<ScreenStream>> open_stream(const PageSources& sources,
   if (screen == "operator") {
     return Opened(std::make_shared<PlacesStream>(
         sources, kLeases,
-        [where = sources.operator_namespace](Api& api) { return operator_leases(api, where); },
+        [where = sources.operator_namespace](Api& api) {
+          return operator_leases(api, where).leases;
+        },
         operator_screen,
         sources.operator_namespace.empty() ? kUsualNamespace : sources.operator_namespace));
   }

@@ -38,9 +38,12 @@ class ScreenStream {
   explicit ScreenStream(const PageSources& sources) : sources_(sources) {}
   // None: it has not changed since the last call.
   virtual std::optional<Json> read(Time now) = 0;
+  // read() asks the API server for nothing that it must have.
+  virtual bool is_of_memory() const { return false; }
 
   const PageSources sources_;
-  std::string problem_;  // why the last read shows nothing new; empty: it does
+  bool is_silent_ = false;  // the API server does not answer
+  std::string problem_;     // why the last read shows nothing new; empty: it does
 
  private:
   std::string last_;

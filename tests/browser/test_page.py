@@ -134,11 +134,11 @@ def test_a_walk_by_keyboard_alone(jobs, page):
     for name in ("a", "b", "c"):
         jobs.apply(job(name, annotations=runs(600)))
     keys = page.page.keyboard
-    keys.press("/")  # to the table
+    keys.press("/")  # to the table, and into the filter
     page.page.wait_for_selector("h1:has-text('Jobs')")
     page.page.wait_for_selector("text=3 of 3 jobs")
-    keys.press("/")  # into the filter
     keys.type("ns:")
+    assert page.page.get_by_role("searchbox").input_value() == "ns:"
     keys.press("Escape")
     assert page.page.evaluate("document.activeElement.id") != "filter"
     page.page.get_by_role("searchbox").fill("")

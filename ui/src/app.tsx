@@ -55,6 +55,7 @@ function App() {
   const name = screen === "job" ? `${screen} ${place.value.query.toString()}` : screen;
   useEffect(() => {
     if (shown.current && shown.current !== name && !focusFilter.value) main.current?.focus();
+    focusFilter.value = false; // the screen's own effects have run
     shown.current = name;
   }, [name]);
   useEffect(() => {

@@ -42,8 +42,8 @@ export function RunsMap({ runs }: { runs: Runs }) {
       const x = (i % across) * size;
       const y = Math.floor(i / across) * size;
       context.fillRect(x, y, size - 1, size - 1);
-      // Each has a shape of its own, too: a hole, a ring, a lower half.
-      if (size < 5) continue;
+      // Where there is room, each has a shape of its own, too: a hole, a ring, a lower half.
+      if (size < 8) continue;
       if (state === "failed") context.clearRect(x + size / 2 - 1, y + size / 2 - 1, 2, 2);
       if (state === "open") context.clearRect(x + 1, y + 1, size - 3, size - 3);
       if (state === "waits") context.clearRect(x, y, size - 1, size / 2);

@@ -68,7 +68,9 @@ export function Jobs() {
     list?.scrollToIndex(next);
   };
   const onKey = (event: KeyboardEvent) => {
-    const row = rowAt(line);
+    const under = rowAt(line);
+    // Where its job has gone, another one is below the cursor: that one is not meant.
+    const row = !cursor.uid || under?.uid === cursor.uid ? under : undefined;
     if (event.key === "j" || event.key === "ArrowDown") move(line + 1);
     else if (event.key === "k" || event.key === "ArrowUp") move(line - 1);
     else if (event.key === "Enter" && row && event.target === grid.current) location.hash = jobAddress(row);
@@ -78,8 +80,9 @@ export function Jobs() {
   };
   const at = rowAt(line);
   useEffect(() => {
-    if (cursor.index > 0 && !cursor.uid && at) setCursor({ index: cursor.index, uid: at.uid });
-  }, [cursor, at?.uid]);
+    if (moved >= 0 && line !== cursor.index) setCursor({ index: line, uid: cursor.uid });
+  }, [line, cursor]);
+  const pin = () => setCursor({ index: line, uid: at?.uid ?? "" });
   return (
     <>
       <h1>Jobs</h1>
@@ -95,7 +98,7 @@ export function Jobs() {
           <button type="button" onClick={() => setChosen(() => new Map())}>Choose none</button>
         </section>
       ) : null}
-      <div class="grid" role="grid" ref={grid} tabIndex={0} onKeyDown={onKey} aria-rowcount={total + 1}
+      <div class="grid" role="grid" ref={grid} tabIndex={0} onKeyDown={onKey} onFocus={() => cursor.uid || pin()} aria-rowcount={total + 1}
            aria-label="Jobs: j and k move, Enter opens, Space chooses"
            aria-activedescendant={at ? `row-${at.uid}` : undefined}>
         <div role="row" aria-rowindex={1} class="row head">
@@ -156,7 +159,6 @@ function Filter({ text, change, wrong }: { text: string; change: (text: string) 
   useEffect(() => setDraft(text), [text]);
   useEffect(() => {
     if (focusFilter.value) box.current?.focus();
-    focusFilter.value = false;
   }, []);
   return (
     <form role="search" onSubmit={(event) => {

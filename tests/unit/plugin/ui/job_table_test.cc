@@ -170,8 +170,8 @@ TEST(UiFilter, HoldsForEachOfItsWords) {
           {{"queue", {{"name", "night"}}}, {"workerPool", {{"name", "gpu"}}}}, {{"team", "film"}});
   for (const char* const yes :
        {"", "phase:running", "phase:Pending,Running", "reason:podrunning", "queue:night",
-        "pool:gpu", "ns:media", "label:team", "label:team=film", "age>30m", "age<2h", "age<1d", "age<1d6h", "since>5m",
-        "film", "MEDIA/FILM", "film 17 phase:Running age>30m"}) {
+        "pool:gpu", "ns:media", "label:team", "label:team=film", "age>30m", "age<2h", "age<1d",
+        "age<1d6h", "since>5m", "film", "MEDIA/FILM", "film 17 phase:Running age>30m"}) {
     EXPECT_TRUE(is_in(yes, job)) << yes;
   }
   for (const char* const no :
@@ -192,7 +192,8 @@ TEST(UiFilter, FindsJobsThatNobodyHasReadAndThoseThatAreStuck) {
 }
 
 TEST(UiFilter, SaysWhichWordIsWrong) {
-  for (const char* const wrong : {"phse:Running", "phase:", "age>soon", "age>d", "age>1d2", "name>1h", "is:nice"}) {
+  for (const char* const wrong : {"phse:Running", "phase:", "age>soon", "age>d", "age>1d2",
+                                  "age>1h2d", "name>1h", "is:nice"}) {
     const Result<JobFilter> filter = parse_job_filter(wrong);
     ASSERT_FALSE(filter.ok()) << wrong;
     EXPECT_THAT(filter.error().message, HasSubstr(wrong));

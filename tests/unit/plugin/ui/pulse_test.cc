@@ -56,6 +56,12 @@ TEST_F(PulseTest, ARefusalIsAnAnswer) {
   answer_ = make_error(ErrorCode::kForbidden, "may not list");
   pass(seconds(10));
   EXPECT_EQ(pulse_.trouble(), "");
+  // A server without its etcd, or a proxy without a server, is none.
+  answer_ = make_error(ErrorCode::kTransient, "bad gateway");
+  answer_->http_status = 502;
+  pass(seconds(10));
+  EXPECT_THAT(pulse_.trouble(), HasSubstr("bad gateway"));
+  EXPECT_EQ(pulse_.known(), pulse_.trouble());
 }
 
 TEST_F(PulseTest, WhileOneScreenWaitsForTheAnswerTheOthersDoNot) {

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace holdfast::plugin {
 namespace {
@@ -35,22 +38,31 @@ Json places(const Surroundings& around) {
   return at(needs_screen(JobTable(), around, kNow), "places");
 }
 
+Json with_replicas(std::optional<std::vector<Json>> leases) {
+  return places({std::move(leases), {}, kNow - seconds(20)});
+}
+
 TEST(UiNeeds, SaysThatNoReplicaOfTheOperatorIsAlive) {
-  const Json dead = places({{replica("a", seconds(60)), replica("b", seconds(40))}, {}});
+  const Json dead = with_replicas({{replica("a", seconds(60)), replica("b", seconds(45))}});
   ASSERT_EQ(dead.size(), 1);
   EXPECT_THAT(string_at(dead[0], "what"), HasSubstr("No replica of the operator renews its Lease"));
   EXPECT_EQ(string_at(dead[0], "screen"), "operator");
-  EXPECT_TRUE(places({{replica("a", seconds(60)), replica("b", seconds(2))}, {}}).empty());
-  EXPECT_TRUE(places({}).empty()) << "who may not read Leases knows nothing of replicas";
+  EXPECT_EQ(with_replicas({std::vector<Json>()}).size(), 1) << "those that stop delete theirs";
+  EXPECT_TRUE(with_replicas(std::nullopt).empty()) << "who may not read Leases knows nothing";
+}
+
+// They were read 20 s ago, and are not read at each change of a job.
+TEST(UiNeeds, AReplicaThatLivedWhenItsLeaseWasReadIsNotDead) {
+  EXPECT_TRUE(with_replicas({{replica("a", seconds(60)), replica("b", seconds(22))}}).empty());
 }
 
 TEST(UiNeeds, SaysWhichPoolCannotStartItsWorkers) {
-  const Json stalled = places({{}, {pool("True")}});
+  const Json stalled = places({std::nullopt, {pool("True")}, kNow});
   ASSERT_EQ(stalled.size(), 1);
   EXPECT_THAT(string_at(stalled[0], "what"),
               HasSubstr("media/thumbs has no workers for its jobs: 3 workers in a row"));
   EXPECT_NE(string_at(stalled[0], "act"), "");
-  EXPECT_TRUE(places({{}, {pool("False")}}).empty());
+  EXPECT_TRUE(places({std::nullopt, {pool("False")}, kNow}).empty());
 }
 
 TEST(UiQueues, TheCommandForAHeldQueueGoesToThePagesCluster) {
