@@ -42,6 +42,9 @@ class Nemesis:
             self.cluster.docker("start", node)
             self._cut(node, "-D", check=False)
             self.cluster.on_node(node, "systemctl", "start", "kubelet")
+            for container, state in self._tasks(node).items():
+                if state == "PAUSED":
+                    self.cluster.on_node(node, *RUNTIME, "resume", container, check=False)
         for node in self._workers:
             self.cluster.await_node(node)
 
@@ -224,8 +227,11 @@ class Nemesis:
             found = json.loads(self.cluster.kubectl("-n", namespace, "get", "pods", "-l", selector, "-o", "json").stdout)
             for pod in found["items"]:
                 name = pod["spec"]["containers"][0]["name"]
+                # The API server has another UID for a static pod than its kubelet.
+                own = pod["metadata"].get("annotations", {}).get("kubernetes.io/config.hash", pod["metadata"]["uid"])
                 try:
-                    _, process = self.cluster.container_of(pod["spec"]["nodeName"], pod, name)
+                    _, process = self.cluster.container_of(
+                        pod["spec"]["nodeName"], {"metadata": pod["metadata"] | {"uid": own}}, name)
                 except ClusterError:
                     continue  # it is being started
                 self.cluster.on_node(pod["spec"]["nodeName"], "kill", "-9", str(process), check=False)
