@@ -7,7 +7,7 @@ but as a claim.
 import dataclasses
 from collections import defaultdict
 
-from ledger import BEAT, STILL
+from referee.ledger import BEAT, STILL
 
 # An attempt that ends so soon after a strike's undo still ends because of it: nodes and controllers catch up then.
 AFTERMATH = 60

@@ -6,10 +6,10 @@ import re
 import threading
 import time
 
-from checker import Struck
-from ledger import read
+from referee.checker import Struck
+from referee.ledger import read
 from localcluster import ClusterError, wait_for
-from strikes import GONE, NODE, PROCESS, STILL_RUNS
+from referee.strikes import GONE, NODE, PROCESS, STILL_RUNS
 
 UNDO = 300  # seconds for what another strike holds up
 RUNTIME = ("ctr", "-n", "k8s.io", "task")

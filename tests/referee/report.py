@@ -5,7 +5,7 @@
 
 import statistics
 
-from strikes import GONE, KINDS, NODE
+from referee.strikes import GONE, KINDS, NODE
 
 # How much longer a recovery may take where these strike in between: what they take away, and the catching up
 # (docs/bounds.md: T is the take-over after a killed replica, 17 s; a server that was away has to be listed anew).

@@ -1,14 +1,8 @@
 """The checker over made-up ledgers: each verdict is found where it is, and nowhere else."""
 
-import pathlib
-import sys
-
 import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-from checker import GONE, Claim, Struck, judge  # noqa: E402
-from ledger import Unit, attempts_of, read  # noqa: E402
+from referee.checker import GONE, Claim, Struck, judge
+from referee.ledger import Unit, attempts_of, read
 
 UNIT = Unit("it", "job-1", 0)
 OVER = 1000.0

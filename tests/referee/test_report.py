@@ -1,12 +1,6 @@
 """The referee's report: which recoveries were within the bound that their system promises."""
 
-import pathlib
-import sys
-
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import report  # noqa: E402
+from referee import report
 
 
 def entry(*recoveries, **more):

@@ -1,13 +1,7 @@
 """The nemesis' plan: the same for the same seed, all undone at the end."""
 
-import pathlib
-import sys
-
 import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-from strikes import GONE, KINDS, NODE, schedule  # noqa: E402
+from referee.strikes import GONE, KINDS, NODE, schedule
 
 SEEDS = range(1, 50)
 

@@ -5,12 +5,11 @@ import sys
 
 import pytest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tests/support")]
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
-from checker import GONE  # noqa: E402
-from systems import ALL, CANARY  # noqa: E402
-from systems.base import indexes_of  # noqa: E402
+from referee.checker import GONE  # noqa: E402
+from referee.systems import ALL, CANARY  # noqa: E402
+from referee.systems.base import indexes_of  # noqa: E402
 
 
 class _NoCluster:

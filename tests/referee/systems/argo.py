@@ -3,8 +3,8 @@
 import json
 
 from localcluster.tools import ARGO, ensure_argo, pinned_version
-from systems.base import BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, System, worker_pod
-from systems.batch import QUICK
+from referee.systems.base import BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, System, worker_pod
+from referee.systems.batch import QUICK
 
 NAMESPACE = "argo"
 CONTROLLER, EXECUTOR = "holdfast-referee-argo:local", "holdfast-referee-argoexec:local"

@@ -4,8 +4,8 @@ the end what it thinks has become of each."""
 import json
 import pathlib
 
-from checker import GONE, Claim
-from ledger import Unit
+from referee.checker import GONE, Claim
+from referee.ledger import Unit
 from localcluster import ClusterError, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

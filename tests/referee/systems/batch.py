@@ -3,7 +3,7 @@
 from kueue import API
 from localcluster.tools import pinned_version
 from real_kueue import RealKueue
-from systems.base import System, keep_webhooks_to, of_indexed_job, worker_pod
+from referee.systems.base import System, keep_webhooks_to, of_indexed_job, worker_pod
 
 DOCS = "https://kubernetes.io/docs/concepts/workloads/controllers/job/"
 QUICK = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}

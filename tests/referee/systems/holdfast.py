@@ -2,7 +2,7 @@
 
 import json
 
-from systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, ROOT, System, condition, indexes_of, of_indexed_job,
+from referee.systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, ROOT, System, condition, indexes_of, of_indexed_job,
                           worker_pod)
 
 API = "holdfast.dev/v1alpha1"

@@ -3,9 +3,9 @@
 import json
 
 from localcluster.tools import ensure_jobset, pinned_version
-from systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, System, condition, keep_webhooks_to, of_indexed_job,
+from referee.systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, System, condition, keep_webhooks_to, of_indexed_job,
                           worker_pod)
-from systems.batch import QUICK
+from referee.systems.batch import QUICK
 
 NAMESPACE = "jobset-system"
 IMAGE = "holdfast-referee-jobset:local"

@@ -1,0 +1,1 @@
+"""The referee: judges job systems from outside (docs/referee.md)."""
