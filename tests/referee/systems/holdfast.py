@@ -21,7 +21,7 @@ class Holdfast(System):
     name = "holdfast"
     resource = "durablejobs.holdfast.dev"
     settings = "defaults (`lostAfterSeconds: 40`)"
-    promise = ("its node is silent: 41 s until the next attempt is recorded, 41 to 71 s until one works", DOCS)
+    promise = ("its node is silent: 41 s until the next attempt is recorded, 41 to 71 s until one works.", DOCS)
     controllers = (("holdfast-system", "app.kubernetes.io/component=operator"),)
     # Those that one installation runs.
     names = ("holdfast", "holdfast-heartbeat", "holdfast-pool", "holdfast-lane")
@@ -65,8 +65,8 @@ class Heartbeat(Holdfast):
     name = "holdfast-heartbeat"
     lease = LEASE
     settings = f"`heartbeat: {{leaseDurationSeconds: {LEASE}, progressDeadlineSeconds: {PROGRESS}}}`"
-    promise = ("its agent is dead, frozen or cut off: `leaseDurationSeconds` + 1 s; the command starts up to one more "
-               "lease duration after that; two programs at once: never, but for a moment after a freeze", DOCS)
+    promise = ("its agent is dead, frozen or cut off: `leaseDurationSeconds` + 1 s. The command starts up to one more "
+               "lease duration after that. Two programs run at once only for a moment after a freeze.", DOCS)
 
     def work(self, name):
         return {"heartbeat": {"leaseDurationSeconds": self.lease, "progressDeadlineSeconds": PROGRESS}, **super().work(name)}
