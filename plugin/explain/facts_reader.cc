@@ -1,4 +1,5 @@
 #include "plugin/explain/facts_reader.h"
+#include "plugin/base/replica.h"
 
 #include <algorithm>
 #include <utility>
@@ -91,11 +92,7 @@ bool FactsReader::read_operator_in(const std::string& where) {
   if (leases.ok()) {
     facts_.operator_leases = std::move(*leases);
     // A replica that stops takes its own Lease away, and leaves those of its shards.
-    return std::any_of(facts_.operator_leases.begin(), facts_.operator_leases.end(),
-                       [](const Json& lease) {
-                         const Json& labels = at(at(lease, "metadata"), "labels");
-                         return string_at(labels, "holdfast.dev/lease") == "member";
-                       });
+    return std::any_of(facts_.operator_leases.begin(), facts_.operator_leases.end(), is_replica);
   }
   // A server that does not answer says nothing about the operator.
   if (leases.error().code != ErrorCode::kForbidden) return true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plugin/base/rank.h"
+#include "plugin/base/replica.h"
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/moments.h"
 #include "reconciler/names.h"
@@ -26,19 +27,6 @@ struct Replicas {
   bool responsible_lives = false;
 };
 
-bool lives(const Json& lease, Time now) {
-  const Json& spec = at(lease, "spec");
-  const auto renewed = moment_at(spec, "renewTime");
-  const seconds duration{
-      std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 15), 1, 3600)};
-  return renewed && !string_at(spec, "holderIdentity").empty() &&
-         now - *renewed <= duration + kGrace;
-}
-
-bool is_member(const Json& lease) {
-  return string_at(at(at(lease, "metadata"), "labels"), "holdfast.dev/lease") == "member";
-}
-
 // As the operator computes it: reconciler::shard_key().
 std::string shard_key_of(const Explaining& explaining) {
   const Json& spec = at(explaining.facts.job, "spec");
@@ -54,14 +42,6 @@ std::string shard_key_of(const Explaining& explaining) {
       is_lane ? string_at(at(meta, "labels"), reconciler::kShardLabel) : "", explaining.job.uid);
 }
 
-int shards_of(const Json& lease) {
-  const std::string text =
-      string_at(at(at(lease, "metadata"), "annotations"), "holdfast.dev/shards");
-  const bool is_number = !text.empty() && text.size() <= 4 &&
-                         text.find_first_not_of("0123456789") == std::string::npos;
-  return is_number ? std::stoi(text) : 0;
-}
-
 Replicas read_replicas(const Explaining& explaining) {
   Replicas replicas;
   std::vector<std::string> alive;
@@ -70,7 +50,7 @@ Replicas read_replicas(const Explaining& explaining) {
   int shards = 0;
   for (const Json& lease : explaining.facts.operator_leases) {
     shards = std::max(shards, shards_of(lease));
-    if (!is_member(lease)) continue;
+    if (!is_replica(lease)) continue;
     replicas.known = true;
     const std::string namespace_ = clean_at(at(lease, "metadata"), "namespace");
     is_single = is_single && (seen_in.empty() || seen_in == namespace_);
@@ -79,7 +59,7 @@ Replicas read_replicas(const Explaining& explaining) {
     if (renewed && (!replicas.last_renewal || *renewed > *replicas.last_renewal)) {
       replicas.last_renewal = renewed;
     }
-    if (lives(lease, explaining.now)) {
+    if (replica_lives(lease, explaining.now)) {
       ++replicas.alive;
       alive.push_back(string_at(at(lease, "spec"), "holderIdentity"));
     }

@@ -1,8 +1,7 @@
 #include "plugin/ui/screens.h"
-#include "plugin/base/rank.h"
+#include "plugin/base/replica.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "api/docs_link.h"
@@ -80,27 +79,13 @@ std::string pool_of_living(const JobRow& row) {
   return row.has_ended() || row.pool.empty() ? "" : row.namespace_ + "/" + row.pool.get();
 }
 
-// "member" or "shard", of one of the operator's Leases.
-std::string role_of(const Json& lease) {
-  return string_at(at(at(lease, "metadata"), "labels"), "holdfast.dev/lease");
-}
-
 // The Leases of its replicas.
 std::vector<const Json*> members_of(const std::vector<Json>& leases) {
   std::vector<const Json*> members;
   for (const Json& lease : leases) {
-    if (role_of(lease) == "member") members.push_back(&lease);
+    if (is_replica(lease)) members.push_back(&lease);
   }
   return members;
-}
-
-bool is_alive(const Json& member, Time now) {
-  const Json& spec = at(member, "spec");
-  const auto renewed = moment_at(spec, "renewTime");
-  const std::chrono::seconds duration{
-      std::clamp<std::int64_t>(int_at(spec, "leaseDurationSeconds", 15), 1, 3600)};
-  return renewed && !clean_at(spec, "holderIdentity").empty() &&
-         now - *renewed <= duration + kGrace;
 }
 
 Json rows_json(const std::vector<JobRowPtr>& rows, Time now) {
@@ -150,7 +135,7 @@ Json needs_screen(const JobTable& table, const Surroundings& around, Time now) {
   for (const Cause& cause : table.causes(now)) json["causes"].push_back(cause_json(cause, now));
   const bool is_dead =
       around.leases && std::ranges::none_of(members_of(*around.leases), [&](const Json* one) {
-        return is_alive(*one, around.read_at);
+        return replica_lives(*one, around.read_at);
       });
   if (is_dead) {
     json["places"].push_back(
@@ -270,15 +255,6 @@ Json pools_screen(const std::vector<Json>& pools, const JobTable& table, Time no
   return json;
 }
 
-// "32", as a member's Lease has it.
-std::int64_t shards_of(const Json& lease) {
-  const std::string text =
-      string_at(at(at(lease, "metadata"), "annotations"), "holdfast.dev/shards");
-  std::int64_t count = 0;
-  std::from_chars(text.data(), text.data() + text.size(), count);
-  return count;
-}
-
 Json operator_screen(const std::vector<Json>& leases, const JobTable& table, Time now) {
   std::map<std::string, int> shards;
   std::int64_t unowned = 0;
@@ -288,7 +264,7 @@ Json operator_screen(const std::vector<Json>& leases, const JobTable& table, Tim
   const std::vector<const Json*> members = members_of(leases);
   for (const Json& lease : leases) {
     const std::string holder = clean_at(at(lease, "spec"), "holderIdentity");
-    if (role_of(lease) == "shard") {
+    if (!is_replica(lease)) {
       ++seen;
       if (holder.empty()) {
         ++unowned;
@@ -302,7 +278,7 @@ Json operator_screen(const std::vector<Json>& leases, const JobTable& table, Tim
     const Json& spec = at(*lease, "spec");
     const std::string holder = clean_at(spec, "holderIdentity");
     const auto renewed = moment_at(spec, "renewTime");
-    const bool lives = is_alive(*lease, now);
+    const bool lives = replica_lives(*lease, now);
     if (lives) ++alive;
     Json one = {{"name", holder},
                 {"ns", clean_at(at(*lease, "metadata"), "namespace")},
