@@ -16,6 +16,8 @@ SEEDS ?= 100
 PROFILE ?= swarm
 SYSTEMS ?= holdfast batch
 MINUTES ?= 5
+# How long `make nightly` takes, about.
+NIGHTLY_MINUTES ?= 60
 # What `make bench` measures, tests/bench/bench.py; empty: all.
 MODES ?=
 # What `make e2e` and `make test-long` give pytest besides.
@@ -145,12 +147,16 @@ e2e: browser-tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (
 	@hack/e2e $(PYTEST_ARGS)
 
 .PHONY: replay
-replay: setup ## Show a bug of docs/track-record.md again: BUG=17 (REPLAY=--mended shows its mend, too)
-	@tests/track/replay $(BUG) $(REPLAY)
+replay: setup ## Show a bug of docs/track-record.md again: BUG=17 and that its mend shows it no more
+	@tests/track/replay $(BUG) --mended
 
 .PHONY: referee
 referee: tools ## Judge job systems on kind: SYSTEMS="holdfast batch" SEED=1 MINUTES=5 (docs/referee.md)
 	@tests/referee/run --systems "$(SYSTEMS)" --seed $(or $(SEED),1) --minutes $(MINUTES) $(REFEREE)
+
+.PHONY: nightly
+nightly: tools ## Try seeds that nobody has tried, with Docker and kind: NIGHTLY_MINUTES=60 (docs/nightly.md)
+	@tests/nightly/run --minutes $(NIGHTLY_MINUTES)
 
 .PHONY: test
 test: ## Set up everything and run all tests
