@@ -1,6 +1,7 @@
 """The referee's kind cluster: one control plane, four workers, and the ledger's folder in each."""
 
 import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -39,13 +40,17 @@ def clear_ledger():
             path.unlink()
 
 
+# What a call ends with while the API server is paused.
+AWAY = (ClusterError, OSError, ValueError, http.client.HTTPException, subprocess.TimeoutExpired)
+
+
 def patiently(call, *errors, limit=PATIENCE):
     """What the call returns. An API server that is paused answers later."""
     end = time.monotonic() + limit
     while True:
         try:
             return call()
-        except (ClusterError, OSError, ValueError, subprocess.TimeoutExpired, *errors):
+        except (*AWAY, *errors):
             if time.monotonic() > end:
                 raise
             time.sleep(1)
@@ -56,8 +61,10 @@ class Cluster(RealCluster):
 
     def __enter__(self):
         super().__enter__()
-        self.commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, text=True,
-                                     capture_output=True, check=True).stdout.strip()
+        def git(*arguments):
+            return subprocess.run(["git", *arguments], cwd=ROOT, text=True, capture_output=True, check=True).stdout.strip()
+
+        self.commit = git("rev-parse", "--short=10", "HEAD") + ("-dirty" if git("status", "--porcelain") else "")
         self.kubernetes = self.api("GET", "/version")[1]["gitVersion"]
         return self
 

@@ -24,10 +24,12 @@ class Attempt:
     key: str
     pod: str = ""
     node: str = ""
+    token: str = ""              # the number of the attempt, where the system gives one
     start: float = 0.0
     beats: list = dataclasses.field(default_factory=list)
     end: float | None = None     # it did all its work
     term: float | None = None    # somebody asked it to end
+    told: float | None = None    # the nemesis told it to crash, or to hang
 
     @property
     def last(self):
@@ -45,17 +47,23 @@ class Attempt:
                 spans.append([time, time])
         return [tuple(span) for span in spans]
 
+    @property
+    def worked(self):
+        """Seconds in which it ran."""
+        return sum(end - begin for begin, end in self.alive())
+
 
 def attempts_of(lines):
     """All attempts, in the order of their starts, from decoded lines."""
     found = {}
     for line in lines:
         unit = Unit(line["system"], line["job"], line["index"])
-        attempt = found.setdefault(line["key"], Attempt(unit, line["key"], line["pod"], line["node"], line["at"]))
+        attempt = found.setdefault(line["key"], Attempt(unit, line["key"], line["pod"], line["node"], line["token"],
+                                                        line["at"]))
         event = line["event"]
         if event == "beat":
             attempt.beats.append(line["at"])
-        elif event in ("start", "end", "term"):
+        elif event in ("start", "end", "term", "told"):
             setattr(attempt, event, line["at"])
         else:
             raise ValueError(f"the ledger has an event {event!r}")
@@ -69,3 +77,22 @@ def read(folder):
         text = path.read_text(encoding="utf-8")
         lines += [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
     return attempts_of(lines)
+
+
+def packed(attempts):
+    """For a file: as the ledger has it, to the millisecond, each beat as the milliseconds since the one before."""
+    return [dataclasses.asdict(attempt) | {"beats": [
+        round(1000 * at) - round(1000 * before)
+        for before, at in zip([attempt.start, *attempt.beats], attempt.beats)]} for attempt in attempts]
+
+
+def unpacked(entries):
+    """The attempts again."""
+    found = []
+    for entry in entries:
+        at, beats = round(1000 * entry["start"]), []
+        for step in entry["beats"]:
+            at += step
+            beats.append(at / 1000)
+        found.append(Attempt(**entry | {"unit": Unit(**entry["unit"]), "beats": beats}))
+    return found

@@ -10,6 +10,7 @@ from referee.checker import Struck
 from referee.ledger import read
 from localcluster import ClusterError, wait_for
 from referee.strikes import GONE, NODE, PROCESS, STILL_RUNS
+from referee.systems import CANARIES
 
 UNDO = 300  # seconds for what another strike holds up
 RUNTIME = ("ctr", "-n", "k8s.io", "task")
@@ -32,6 +33,8 @@ class Nemesis:
         self._lock = threading.Lock()
         self._control_plane = f"{cluster.kind}-control-plane"
         self._workers = cluster.workers()
+        # Held while a node is killed or a process on it frozen: what is frozen takes no SIGKILL.
+        self._acts = {node: threading.Lock() for node in self._workers}
 
     def restore(self):
         """Undoes what an earlier run that was killed has left in a cluster that is kept."""
@@ -105,14 +108,14 @@ class Nemesis:
                 self._out.pop(node)
 
     def _take(self, strike):
-        """The worker on which most systems have an attempt; the canary counts twice, so that a cut-off meets it."""
+        """The worker on which most systems have an attempt; the canaries count twice, so that strikes meet them."""
         running = self._running()
         with self._lock:
             free = [node for node in self._workers if node not in self._out]
 
             def weight(node):
                 names = {attempt.unit.system for attempt in running if attempt.node == node}
-                return len(names) + ("canary" in names)
+                return len(names) + len(names & set(CANARIES))
 
             most = max(map(weight, free))
             best = [node for node in free if weight(node) == most]
@@ -122,10 +125,11 @@ class Nemesis:
 
     def _kill(self, node):
         """A process that is frozen takes no SIGKILL, and holds the whole node up."""
-        for container, state in self._tasks(node).items():
-            if state == "PAUSED":
-                self.cluster.on_node(node, *RUNTIME, "resume", container, check=False)
-        self.cluster.docker("kill", node)
+        with self._acts[node]:
+            for container, state in self._tasks(node).items():
+                if state == "PAUSED":
+                    self.cluster.on_node(node, *RUNTIME, "resume", container, check=False)
+            self.cluster.docker("kill", node)
 
     def _start(self, node):
         self.cluster.docker("start", node)
@@ -183,8 +187,9 @@ class Nemesis:
 
     @contextlib.contextmanager
     def _frozen(self, victim):
-        container, _ = self.cluster.container_of(victim.node, {"metadata": {"uid": victim.pod, "name": victim.pod}})
-        self.cluster.on_node(victim.node, *RUNTIME, "pause", container)
+        with self._acts[victim.node]:
+            container, _ = self.cluster.container_of(victim.node, {"metadata": {"uid": victim.pod, "name": victim.pod}})
+            self.cluster.on_node(victim.node, *RUNTIME, "pause", container)
         try:
             yield
         finally:

@@ -1,50 +1,102 @@
 """The referee's records, and the tables that are made from them; all pure.
 
-    tests/referee/report.py        writes docs/referee.md's tables and picture from tests/referee/runs.ndjson
+    record_of(evidence)  ->  what the tables are made from: one run
 """
 
 import statistics
+from collections import Counter
 
-from referee.strikes import GONE, KINDS, NODE
+from referee import evidence as evidences
+from referee.checker import UNKNOWN
+from referee.strikes import CONTROL, KINDS
+from referee.systems import CANARIES
 
-# How much longer a recovery may take where these strike in between: what they take away, and the catching up
-# (docs/bounds.md: T is the take-over after a killed replica, 17 s; a server that was away has to be listed anew).
-ALLOWANCE = {"api-server-paused": 60, "etcd-paused": 60, "controllers-killed": 40}
-
-
+# Overlaps below two beats say little: a beat is written when its half second is over.
+LEAST_OVERLAP = 1.0
+# The next controller is up so long after a kill (its kubelet backs off, 10 s and more), and takes over in T
+# (docs/bounds.md).
+CONTROLLER_BACK, TAKE_OVER = 20, 17
+# An outage of the API server up to here is none for Holdfast, which renews each 2 s and forgives 5 s.
+FORGIVEN = 3
 # A loss after another one waits, 10 s at first and twice as long each time (docs/phases.md, retryBackoff).
 BACKOFF, LONGEST_BACKOFF = 10, 360
 
 
-def of(system, verdict, begin):
-    """What a record keeps of one system's verdict. Times count from the begin of the run."""
+class Mixed(ValueError):
+    """Records that one table must not add up."""
+
+
+def record_of(evidence):
+    """One run: what identifies it, and of each system the verdict in numbers. Times count from its begin."""
+    begin = evidence["begin"]
+    verdicts = evidences.judged(evidence)
+    record = {key: evidence[key] for key in ("seed", "minutes", "date", "commit", "machine", "kubernetes", "indexes",
+                                             "seconds", "failed_strikes")}
+    record["strikes"] = [[one["kind"], round(one["begin"] - begin, 1), round(one["end"] - begin, 1)]
+                         for one in sorted(evidence["strikes"], key=lambda one: one["begin"])]
+    record["systems"] = {name: _of(part, verdicts[name], begin) for name, part in evidence["systems"].items()}
+    record["void"] = void(record)
+    return record
+
+
+def _of(part, verdict, begin):
     def unit(one):
         return f"{one.job}/{one.index}"
 
     return {
-        "version": system.version, "settings": system.settings, "units": verdict.units,
-        "bounds": {kind: system.bound(kind) for kind in KINDS if system.bound(kind) is not None},
-        "succeeded": verdict.succeeded,
+        "version": part["version"], "settings": part["settings"], "bounds": part["bounds"],
+        "units": verdict.units, "succeeded": verdict.succeeded, "struck": verdict.struck,
         "failed": [[unit(one), why] for one, why in verdict.failed],
         "stuck": [[unit(one), why] for one, why in verdict.stuck],
         "lost": [unit(one) for one in verdict.lost], "double": [unit(one) for one in verdict.double],
+        "repeated": [unit(one) for one in verdict.repeated],
         "overlaps": [[unit(one), round(seconds, 1), kind] for one, seconds, kind in verdict.overlaps],
         "waste": [[unit(one.unit), round(one.last - begin, 1), one.node, one.term is not None]
                   for one in verdict.waste],
-        "recoveries": [[unit(one.unit), one.kind, round(one.seconds, 1), round(one.at - begin, 1), list(one.beside),
-                        one.row] for one in verdict.recoveries]}
+        "thrown_away": round(verdict.thrown_away), "starts": [round(one, 1) for one in verdict.starts],
+        "waits": [[unit(one), round(at - begin, 1), why] for one, at, why in verdict.waits],
+        "recoveries": [[unit(one.unit), one.kind, round(one.seconds, 1), round(one.at - begin, 1),
+                        [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row]
+                       for one in verdict.recoveries]}
+
+
+def void(record):
+    """Why nothing may be concluded from this run, or ""."""
+    if record["failed_strikes"]:
+        return f"a strike failed: {record['failed_strikes'][0]}"
+    missing = set(CANARIES) - set(record["systems"])
+    if missing:
+        return f"{missing.pop()} did not run"
+    if not any(kind == "node-cut-off" and seconds >= LEAST_OVERLAP
+               for _, seconds, kind in record["systems"]["canary"]["overlaps"]):
+        return "the canary, which has no fence, was not found to overlap"
+    if not late(record["systems"]["canary-slow"]):
+        return "the slow canary was not found to be late"
+    return ""
 
 
 def allowed(entry, recovery):
-    """The longest that this recovery may take by the system's own bounds, or None where it promises none."""
-    _, kind, _, _, beside, row = recovery
+    """The longest that this recovery may take by the system's own bounds, or None where it promises none.
+
+    What strikes in between starts the count anew (docs/bounds.md): an outage of the API server when it is over, a kill
+    of the controllers when the next ones have taken over, and another node that falls silent, on which the next attempt
+    may have been put, when it does."""
+    _, kind, seconds, _, beside, row = recovery
     bound = entry["bounds"].get(kind)
     if bound is None:
         return None
-    # The next attempt may get a node that is out as well.
-    again = [entry["bounds"].get(other, 0) for other in beside if other in NODE or other == GONE]
+    anew = 0.0
+    for other, begin, end in beside:
+        if other == "controllers-killed":
+            if end >= 0:
+                anew = max(anew, end + CONTROLLER_BACK + TAKE_OVER)
+        elif other in CONTROL:
+            if end >= 0 and end - begin > FORGIVEN:
+                anew = max(anew, end)
+        elif begin >= -UNKNOWN and begin < seconds:
+            anew = max(anew, begin)
     backoff = min(LONGEST_BACKOFF, BACKOFF * 2 ** (row - 2)) if row > 1 else 0
-    return bound + sum(ALLOWANCE.get(other, 0) for other in beside) + max(again, default=0) + backoff
+    return round(anew + bound + backoff, 1)
 
 
 def late(entry):
@@ -53,65 +105,127 @@ def late(entry):
             if (most := allowed(entry, one)) is not None and one[2] > most]
 
 
-def table(records):
-    """All systems of these records, one line each."""
-    lines = ["| system | runs | stuck | lost | double | failed | overlap | recovery: median, worst | beyond its bound | waste |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
-    for name in names(records):
-        entries = [record["systems"][name] for record in records if name in record["systems"]]
-
-        def count(key, entries=entries):
-            return sum(len(entry[key]) for entry in entries)
-
-        times = [one[2] for entry in entries for one in entry["recoveries"]]
-        overlap = sum(one[1] for entry in entries for one in entry["overlaps"])
-        spread = f"{statistics.median(times):.0f} s, {max(times):.0f} s ({len(times)})" if times else "none"
-        bounded = any(entry["bounds"] for entry in entries)
-        lines.append(f"| {name} | {sum(entry['units'] for entry in entries)} | {count('stuck')} | {count('lost')} | "
-                     f"{count('double')} | {count('failed')} | {overlap:.0f} s | {spread} | "
-                     f"{sum(len(late(entry)) for entry in entries) if bounded else '-'} | {count('waste')} |")
-    return "\n".join(lines)
-
-
 def names(records):
     """Of all systems, in the order of their first appearance."""
     return list(dict.fromkeys(name for record in records for name in record["systems"]))
 
 
+def counted(records):
+    """Those that are not void. They must be runs of one experiment."""
+    good = [record for record in records if not record["void"]]
+    for key in ("commit", "minutes", "indexes", "seconds", "kubernetes", "machine"):
+        if len({str(record[key]) for record in good}) > 1:
+            raise Mixed(f"these runs differ in {key}: {sorted({str(record[key]) for record in good})}")
+    if len({tuple(record["systems"]) for record in good}) > 1:
+        raise Mixed("these runs judge different systems")
+    seeds = Counter(record["seed"] for record in good)
+    if seeds and max(seeds.values()) > 1:
+        raise Mixed(f"seed {seeds.most_common(1)[0][0]} is there twice")
+    return good
+
+
+def _markdown(head, rows):
+    lines = [f"| {' | '.join(map(str, line))} |" for line in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
+
+
+def _spread(times):
+    return f"{statistics.median(times):.0f} s, {max(times):.0f} s ({len(times)})" if times else "none"
+
+
+def _entries(records, name):
+    return [record["systems"][name] for record in records if name in record["systems"]]
+
+
+def _all(entries, key):
+    return [one for entry in entries for one in entry[key]]
+
+
+def table(records):
+    """Whether each run came to one outcome, and how soon it went on."""
+    rows = []
+    for name in names(records):
+        entries = _entries(records, name)
+        overlaps = _all(entries, "overlaps")
+        long = [seconds for _, seconds, _ in overlaps if seconds >= LEAST_OVERLAP]
+        short = len(overlaps) - len(long)
+        rows.append([
+            name, sum(entry["units"] for entry in entries), sum(entry["struck"] for entry in entries),
+            *(len(_all(entries, key)) for key in ("stuck", "lost", "double", "failed")),
+            f"{sum(long):.0f} s ({len(long)})" + (f", and {short} below 1 s" if short else ""),
+            _spread([one[2] for one in _all(entries, "recoveries")]),
+            sum(len(late(entry)) for entry in entries) if any(entry["bounds"] for entry in entries) else "-"])
+    return _markdown(["system", "runs", "attempts struck", "stuck", "lost", "double", "failed", "overlap",
+                      "recovery: median, worst", "beyond its bound"], rows)
+
+
+def price_table(records):
+    """What it cost, and what it said meanwhile."""
+    rows = []
+    for name in names(records):
+        entries = _entries(records, name)
+        waits = _all(entries, "waits")
+        said = sum(bool(why) for _, _, why in waits)
+        rows.append([name, _spread(_all(entries, "starts")), len(_all(entries, "waste")),
+                     f"{sum(entry['thrown_away'] for entry in entries) / 60:.0f} min", len(_all(entries, "repeated")),
+                     f"{100 * said / len(waits):.0f} % of {len(waits)}" if waits else "none"])
+    return _markdown(["system", "first start: median, worst", "waste", "work thrown away", "done twice", "waits explained"], rows)
+
+
 def kinds_table(records):
     """Recovery by what struck: median and worst in seconds, and how many."""
-    systems = [name for name in names(records) if name != "canary"]
-    kinds = list(dict.fromkeys(one[1] for record in records for name in systems
-                               for one in record["systems"].get(name, {"recoveries": []})["recoveries"]))
-    lines = ["| system | " + " | ".join(kind or "none" for kind in sorted(kinds)) + " |",
-             "|---|" + "---|" * len(kinds)]
+    systems = [name for name in names(records) if name not in CANARIES]
+    found = {one[1] for name in systems for one in _all(_entries(records, name), "recoveries")}
+    kinds = [kind for kind in (*KINDS, "") if kind in found]
+    rows = []
     for name in systems:
         cells = []
-        for kind in sorted(kinds):
-            times = [one[2] for record in records if name in record["systems"]
-                     for one in record["systems"][name]["recoveries"] if one[1] == kind]
+        for kind in kinds:
+            times = [one[2] for one in _all(_entries(records, name), "recoveries") if one[1] == kind]
             cells.append(f"{statistics.median(times):.0f}, {max(times):.0f} ({len(times)})" if times else "")
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([name, *cells])
+    return _markdown(["system", *(kind or "no strike" for kind in kinds)], rows)
+
+
+def bounds_table(records):
+    """Of who promises anything: how near each recovery came to what was allowed."""
+    rows = []
+    for name in names(records):
+        entries = _entries(records, name)
+        for kind in KINDS:
+            found = [(one[2], allowed(entry, one)) for entry in entries for one in entry["recoveries"]
+                     if one[1] == kind and allowed(entry, one) is not None]
+            if not found:
+                continue
+            bound = entries[0]["bounds"][kind]
+            plain = [seconds for seconds, most in found if most == bound]
+            rows.append([name, kind, f"{bound} s", _spread(plain), _spread([seconds for seconds, most in found if most != bound]),
+                         f"{max(most for _, most in found):.0f} s", sum(seconds > most for seconds, most in found)])
+    return _markdown(["system", "fault", "bound", "recovery, nothing beside it: median, worst", "with other faults in between",
+                      "longest that was allowed then", "beyond"], rows)
 
 
 def settings_table(records):
     """Which version of what, and how it was set up."""
-    lines = ["| system | version | settings |", "|---|---|---|"]
+    rows = []
     for name in names(records):
-        entries = [record["systems"][name] for record in records if name in record["systems"]]
-        versions = ", ".join(dict.fromkeys(entry["version"] for entry in entries))
-        lines.append(f"| {name} | {versions} | {entries[-1]['settings']} |")
-    return "\n".join(lines)
+        entries = _entries(records, name)
+        rows.append([name, ", ".join(dict.fromkeys(entry["version"] for entry in entries)), entries[-1]["settings"]])
+    return _markdown(["system", "version", "settings"], rows)
 
 
 def strikes_table(records):
     """What the nemesis did, over all runs."""
-    lines = ["| what it does | times | seconds in all |", "|---|---|---|"]
-    kinds = {}
+    spans = {}
     for record in records:
-        for strike in record["strikes"]:
-            kinds.setdefault(strike["kind"], []).append(strike["end"] - strike["begin"])
-    for kind, spans in sorted(kinds.items()):
-        lines.append(f"| {kind} | {len(spans)} | {sum(spans):.0f} |")
-    return "\n".join(lines)
+        for kind, begin, end in record["strikes"]:
+            spans.setdefault(kind, []).append(end - begin)
+    return _markdown(["what it does", "times", "seconds in all"],
+                     [[kind, len(spans[kind]), f"{sum(spans[kind]):.0f}"] for kind in KINDS if kind in spans])
+
+
+def runs_table(records):
+    """Which runs are on record, the void ones too."""
+    return _markdown(["seed", "date", "commit", "minutes of faults", "Kubernetes", "machine", "verdict"], [
+        [one["seed"], one["date"], one["commit"], one["minutes"], one["kubernetes"], one["machine"],
+         f"void: {one['void']}" if one["void"] else "counts"] for one in records])

@@ -1,8 +1,8 @@
 """The checker over made-up ledgers: each verdict is found where it is, and nowhere else."""
 
 import pytest
-from referee.checker import GONE, Claim, Struck, judge
-from referee.ledger import Unit, attempts_of, read
+from referee.checker import GONE, UNENDED, Claim, Run, Struck, Wait, judge
+from referee.ledger import Unit, attempts_of, packed, read, unpacked
 
 UNIT = Unit("it", "job-1", 0)
 OVER = 1000.0
@@ -20,12 +20,13 @@ def lines(key, begin, seconds, node="n1", last=None, unit=UNIT, still=()):
     return found + ([line(last, begin + seconds + 0.01)] if last else [])
 
 
-def verdict(ledger, *strikes, outcome="Succeeded", counted=1, why=""):
-    return judge(attempts_of(ledger), strikes, [Claim(UNIT, outcome, counted, why)], OVER)["it"]
+def verdict(ledger, *strikes, outcome="Succeeded", counted=1, why="", submitted=90.0, waits=(), **more):
+    claims = [Claim(UNIT, outcome, counted, why, **more)]
+    return judge(Run(attempts_of(ledger), strikes, claims, OVER, {("it", "job-1"): submitted}, waits))["it"]
 
 
 def assert_clean(found, but=()):
-    for name in ("failed", "stuck", "lost", "double", "overlaps", "waste"):
+    for name in ("failed", "stuck", "lost", "double", "repeated", "overlaps", "waste"):
         if name not in but:
             assert not getattr(found, name), name
 
@@ -52,6 +53,16 @@ def test_a_job_that_has_not_ended_is_stuck():
     assert found.stuck == [(UNIT, "PodRunning")]
 
 
+def test_a_job_whose_runs_have_ended_and_which_has_not_is_stuck():
+    assert verdict(lines("a", 100, 10, last="end"), ended=False).stuck == [(UNIT, UNENDED)]
+
+
+def test_a_success_of_a_pod_that_never_came_to_its_end_is_lost():
+    ledger = lines("a", 100, 10, last="end") + lines("b", 150, 5, node="n2")
+    assert verdict(ledger, by="a").lost == []
+    assert verdict(ledger, by="b").lost == [UNIT]
+
+
 def test_one_that_ended_as_a_failure_is_said():
     found = verdict(lines("a", 100, 10), Struck("process-crashed", 110, 110, keys=("a",)), outcome="Failed",
                     counted=0, why="BackoffLimitExceeded")
@@ -62,7 +73,10 @@ def test_one_that_ended_as_a_failure_is_said():
 def test_two_successes_of_one_index_are_double():
     ledger = lines("a", 100, 10, last="end") + lines("b", 200, 10, last="end")
     assert verdict(ledger, counted=2).double == [UNIT]
-    assert verdict(ledger, counted=1).double == []
+    found = verdict(ledger, counted=1)
+    assert found.double == []
+    assert found.repeated == [UNIT], "the work was done twice all the same"
+    assert found.thrown_away == pytest.approx(10, abs=0.1)
 
 
 def test_a_cut_off_attempt_beside_its_successor_overlaps():
@@ -93,9 +107,38 @@ def test_recovery_counts_from_the_last_beat():
     ledger = lines("a", 100, 10) + lines("b", 152, 20, node="n2", last="end")
     found = verdict(ledger, Struck("node-killed", 110.2, 200, ("n1",)), Struck("etcd-paused", 120, 130))
     [recovery] = found.recoveries
-    assert (recovery.kind, recovery.beside, recovery.row) == ("node-killed", ("etcd-paused",), 1)
+    assert (recovery.kind, recovery.beside, recovery.row) == ("node-killed", (("etcd-paused", 10, 20),), 1)
     assert recovery.seconds == pytest.approx(42)
+    assert found.struck == 1
+    assert found.thrown_away == pytest.approx(10)
     assert_clean(found)
+
+
+def test_a_node_that_fell_silent_just_before_is_beside_a_recovery():
+    ledger = lines("a", 200, 10) + lines("b", 252, 20, node="n2", last="end")
+    [recovery] = verdict(ledger, Struck("process-crashed", 210, 210, keys=("a",)),
+                         Struck("node-killed", 120, 190, ("n3",)), Struck("node-paused", 100, 149, ("n4",))).recoveries
+    assert recovery.beside == (("node-killed", -90, -20),)
+
+
+def test_the_first_start_counts_from_the_creation():
+    assert verdict(lines("a", 100, 10, last="end"), submitted=97.5).starts == [2.5]
+
+
+def test_a_wait_is_one_while_nothing_is_at_work():
+    ledger = lines("a", 100, 10) + lines("b", 160, 20, last="end")
+    strike = Struck("process-crashed", 110, 110, keys=("a",))
+    waits = [Wait(at, UNIT, "why") for at in (92, 105, 115, 140, 165)]
+    assert [at for _, at, _ in verdict(ledger, strike, waits=waits).waits] == [140]
+    assert [at for _, at, _ in verdict(ledger, strike, submitted=70, waits=waits).waits] == [92, 140]
+
+
+def test_attempts_come_back_from_a_file_as_they_were():
+    attempts = attempts_of(lines("a", 100.123, 10, last="end") + lines("b", 120.5, 3))
+    back = unpacked(packed(attempts))
+    assert [(one.unit, one.key, one.start, one.end) for one in back] == [
+        (one.unit, one.key, one.start, one.end) for one in attempts]
+    assert [one.beats for one in back] == [pytest.approx(one.beats) for one in attempts]
 
 
 def test_an_attempt_that_was_ended_although_it_was_well_is_waste():
@@ -112,11 +155,11 @@ def test_an_attempt_that_runs_when_the_referee_leaves_is_no_waste():
 
 def test_an_attempt_that_nobody_asked_for_stops_the_referee():
     with pytest.raises(ValueError, match="nobody asked for"):
-        judge(attempts_of(lines("a", 100, 10)), [], [], OVER)
+        judge(Run(attempts_of(lines("a", 100, 10)), [], [], OVER))
 
 
 def test_a_line_that_a_power_cut_has_cut_off_is_left_out(tmp_path):
     (tmp_path / "a.ndjson").write_text(
-        '{"at":1,"event":"start","system":"it","job":"j","index":0,"key":"a","pod":"p","node":"n"}\n{"at":2,"ev')
+        '{"at":1,"event":"start","system":"it","job":"j","index":0,"key":"a","pod":"p","node":"n","token":"1"}\n{"at":2,"ev')
     [attempt] = read(tmp_path)
     assert (attempt.start, attempt.beats) == (1, [])

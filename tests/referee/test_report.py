@@ -1,41 +1,105 @@
-"""The referee's report: which recoveries were within the bound that their system promises."""
+"""The referee's report: which recoveries were within the bound that their system promises, and which runs count."""
 
-from referee import report
+import pathlib
+import sys
+
+import pytest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+from referee import evidence, report  # noqa: E402
 
 
 def entry(*recoveries, **more):
-    return {"version": "v1", "settings": "none", "units": 3, "bounds": {"node-killed": 81}, "succeeded": 3, "failed": [],
-            "stuck": [], "lost": [], "double": [], "overlaps": [], "waste": [], "recoveries": list(recoveries), **more}
+    return {"version": "v1", "settings": "none", "units": 3, "struck": 2, "bounds": {"node-killed": 81}, "succeeded": 3,
+            "failed": [], "stuck": [], "lost": [], "double": [], "repeated": [], "overlaps": [], "waste": [],
+            "thrown_away": 0, "starts": [], "waits": [], "recoveries": list(recoveries), **more}
 
 
 def recovery(seconds, kind="node-killed", beside=(), row=1):
     return ["job-1/0", kind, seconds, 10.0, list(beside), row]
 
 
+def assert_limit(most, **what):
+    assert report.late(entry(recovery(most, **what))) == []
+    assert report.late(entry(recovery(most + 1, **what))) == [recovery(most + 1, **what)]
+
+
+def record(**more):
+    same = {key: "same" for key in ("commit", "minutes", "indexes", "seconds", "kubernetes", "machine", "date")}
+    return same | {"seed": 1, "void": "", "strikes": [], "systems": {"it": entry()}} | more
+
+
 def test_beyond_the_bound_is_late():
-    assert report.late(entry(recovery(81), recovery(82))) == [recovery(82)]
+    assert_limit(81)
 
 
 def test_where_nothing_is_promised_nothing_is_late():
     assert report.late(entry(recovery(900, kind="process-hung"), recovery(900, kind=""))) == []
 
 
-def test_what_strikes_in_between_takes_its_time():
-    assert report.late(entry(recovery(141, beside=["etcd-paused"]), recovery(142, beside=["etcd-paused"]))) == [
-        recovery(142, beside=["etcd-paused"])]
+def test_the_count_begins_anew_when_an_outage_is_over():
+    assert_limit(81 + 30, beside=[["etcd-paused", 5, 30]])
+    assert_limit(81, beside=[["etcd-paused", -40, -10]])
+    assert_limit(81, beside=[["api-server-paused", 28, 30]])
 
 
-def test_the_next_attempt_may_get_a_node_that_is_out():
-    assert report.late(entry(recovery(162, beside=["node-killed"]))) == []
+def test_the_count_begins_anew_when_the_next_controllers_have_taken_over():
+    assert_limit(81 + 3 + report.CONTROLLER_BACK + report.TAKE_OVER, beside=[["controllers-killed", 3, 3]])
+    assert_limit(81, beside=[["controllers-killed", -3, -3]])
+
+
+def test_the_next_attempt_may_get_a_node_that_falls_silent():
+    assert_limit(81 + 20, beside=[["node-paused", 20, 90]])
+    assert_limit(81, beside=[["node-paused", -20, 90]])
+    assert_limit(81, beside=[["node-gone", -300, 900]])
 
 
 def test_losses_in_a_row_back_off():
-    assert report.late(entry(recovery(81 + 20, row=3))) == []
-    assert report.late(entry(recovery(81 + 21, row=3)))
-    assert report.late(entry(recovery(81 + 361, row=30)))
+    assert_limit(81 + 20, row=3)
+    assert_limit(81 + 360, row=30)
 
 
-def test_the_table_adds_the_runs_up():
-    records = [{"systems": {"it": entry(recovery(10), overlaps=[["job-1/0", 4.2, "node-cut-off"]])}},
-               {"systems": {"it": entry(recovery(90), stuck=[["job-1/1", "?"]])}}]
-    assert report.table(records).splitlines()[-1] == "| it | 6 | 1 | 0 | 0 | 0 | 4 s | 50 s, 90 s (2) | 1 | 0 |"
+def test_the_tables_add_the_runs_up():
+    records = [record(systems={"it": entry(recovery(10), overlaps=[["job-1/0", 4.2, "node-cut-off"], ["job-1/0", 0.4, ""]])}),
+               record(seed=2, systems={"it": entry(recovery(90), stuck=[["job-1/1", "?"]], thrown_away=90,
+                                                   waits=[["job-1/0", 3, "why"], ["job-1/0", 9, ""]])})]
+    assert report.table(records).splitlines()[-1] == (
+        "| it | 6 | 4 | 1 | 0 | 0 | 0 | 4 s (1), and 1 below 1 s | 50 s, 90 s (2) | 1 |")
+    assert report.price_table(records).splitlines()[-1] == "| it | none | 0 | 2 min | 0 | 50 % of 2 |"
+    assert report.bounds_table(records).splitlines()[-1] == (
+        "| it | node-killed | 81 s | 50 s, 90 s (2) | none | 81 s | 1 |")
+
+
+def test_runs_of_two_experiments_are_not_added_up():
+    assert report.counted([record(), record(seed=2), record(seed=3, void="a strike failed")]) == [record(), record(seed=2)]
+    for other in (record(), record(seed=2, commit="another"), record(seed=2, systems={})):
+        with pytest.raises(report.Mixed):
+            report.counted([record(), other])
+
+
+def test_a_run_that_finds_no_canary_is_void():
+    found = record(failed_strikes=[], systems={
+        "canary": entry(overlaps=[["job-1/0", 30.0, "node-cut-off"]]), "canary-slow": entry(recovery(99))})
+    assert report.void(found) == ""
+    assert "strike failed" in report.void(found | {"failed_strikes": ["node-killed"]})
+    assert "overlap" in report.void(found | {"systems": found["systems"] | {"canary": entry()}})
+    assert "late" in report.void(found | {"systems": found["systems"] | {"canary-slow": entry(recovery(50))}})
+    assert "did not run" in report.void(found | {"systems": {}})
+
+
+def test_evidence_is_judged_from_its_file(tmp_path):
+    unit = {"system": "batch", "job": "job-1", "index": 0}
+    attempt = {"unit": unit, "key": "a", "pod": "a", "node": "n", "token": "", "start": 10.0, "beats": [500, 500],
+               "end": 11.1, "term": None, "told": None}
+    job = {"metadata": {"name": "job-1"}, "spec": {"completions": 1}, "status": {
+        "completedIndexes": "0", "conditions": [{"type": "Complete", "status": "True"}]}}
+    part = {"version": "v1", "settings": "none", "bounds": {}, "submitted": {"job-1": 8.0},
+            "objects": {"job-1": evidence.kept(job)}, "waits": [[9.0, "job-1", 0, ""]]}
+    found = record(begin=5.0, over=100.0, failed_strikes=[], attempts=[attempt], systems={"batch": part}, indexes=1)
+    evidence.write(tmp_path / "one", found)
+    first = (tmp_path / "one").read_bytes()
+    evidence.write(tmp_path / "one", evidence.read(tmp_path / "one"))
+    assert (tmp_path / "one").read_bytes() == first
+    judged = report.record_of(evidence.read(tmp_path / "one"))["systems"]["batch"]
+    assert (judged["units"], judged["succeeded"], judged["starts"], judged["stuck"]) == (1, 1, [2.0], [])

@@ -8,16 +8,16 @@ import pytest
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 from referee.checker import GONE  # noqa: E402
-from referee.systems import ALL, CANARY  # noqa: E402
+from referee.systems import ALL, CANARIES  # noqa: E402
 from referee.systems.base import indexes_of  # noqa: E402
 
 
-class _NoCluster:
-    kubernetes = commit = "none"
+def ended(name, found):
+    return (ALL | CANARIES)[name](None, 2, 40).has_ended(found)
 
 
 def claims(name, objects, jobs=("job-1",), indexes=2):
-    found = (ALL | {CANARY.name: CANARY})[name](_NoCluster(), indexes, 40).claims(jobs, objects)
+    found = (ALL | CANARIES)[name](None, indexes, 40).claims(jobs, objects)
     return [(claim.outcome, claim.counted, claim.why) for claim in found]
 
 
@@ -31,7 +31,7 @@ def test_ranges_of_indexes():
     assert indexes_of("") == indexes_of(None) == set()
 
 
-@pytest.mark.parametrize("name", [*ALL, "canary"])
+@pytest.mark.parametrize("name", [*ALL, *CANARIES])
 def test_a_job_that_is_gone_is_said_to_be(name):
     assert claims(name, {}) == [(None, 0, GONE)] * 2
 
@@ -66,3 +66,27 @@ def test_a_workflow_counts_the_pods_of_an_index():
     assert claims("argo", {"job-1": flow}) == [("Succeeded", 1, ""), (None, 0, "Unschedulable")]
     flow["status"]["nodes"]["r1"] = node(1, "Retry", "Failed", message="No more retries left")
     assert claims("argo", {"job-1": flow})[1] == ("Failed", 0, "No more retries left")
+
+
+@pytest.mark.parametrize(("name", "status"), [
+    *((name, {"conditions": [{"type": "Complete", "status": "True"}]}) for name in ("batch", "holdfast", "holdfast-lane")),
+    ("jobset", {"conditions": [{"type": "Completed", "status": "True"}]}), ("argo", {"phase": "Succeeded"})])
+def test_when_a_job_has_ended(name, status):
+    assert ended(name, {"status": status})
+    assert not ended(name, {"status": {}})
+
+
+def test_the_pod_whose_success_counts_is_one_of_the_history():
+    job = {"status": {"history": [{"outcome": "Lost", "index": 1, "podUID": "a"},
+                                  {"outcome": "Succeeded", "index": 1, "podUID": "b"}]}}
+    system = ALL["holdfast"](None, 2, 40)
+    assert (system.pod_of(job, 0), system.pod_of(job, 1)) == ("", "b")
+
+
+@pytest.mark.parametrize(("name", "more"), [
+    ("kueue", {"workload": {"conditions": [
+        {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "no quota"}]}}),
+    ("holdfast-lane", {"durablejob": {"waiting": {"reason": "Pending", "message": "no quota"}}})])
+def test_what_stands_beside_a_job_says_why_it_waits(name, more):
+    assert claims(name, {"job-1": {"status": {"completedIndexes": "0"}, **more}}) == [
+        ("Succeeded", 1, ""), (None, 0, "Pending: no quota")]

@@ -18,6 +18,7 @@ BINDING = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", 
 class Argo(System):
     name = "argo"
     resource = "workflows.argoproj.io"
+    listing = "argoproj.io/v1alpha1/workflows"
     settings = "`retryStrategy: {limit: 100, retryPolicy: Always}`; tolerations of 30 s"
     promise = ("`Always`: Retry all failed steps", "https://argo-workflows.readthedocs.io/en/release-3.7/retries/")
     controllers = ((NAMESPACE, "app=workflow-controller"),)
@@ -70,6 +71,9 @@ class Argo(System):
         if phase in ("Failed", "Error") or status.get("phase") in ("Failed", "Error"):
             return "Failed", counted, (retries[0] if retries else status).get("message", "")
         return None, counted, next((node["message"] for node in own if node.get("message")), "")
+
+    def has_ended(self, found):
+        return found.get("status", {}).get("phase") in ("Succeeded", "Failed", "Error")
 
 
 def index_of(node):

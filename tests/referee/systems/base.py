@@ -70,7 +70,8 @@ class System:
     """name: what users of the referee call it, also its namespace's end. version: shown in the report."""
     name = ""
     version = ""
-    resource = ""        # what kubectl gets for its jobs
+    resource = ""        # what kubectl deletes
+    listing = ""         # group/version/plural of its jobs
     promise = ("", "")   # what it says of itself, and where
     settings = ""        # in a few words
     controllers = ()     # (namespace, selector of labels) of pods whose process the nemesis kills
@@ -102,14 +103,30 @@ class System:
         if status not in (201, 409):
             raise ClusterError(f"{self.name} takes no job: {answer}")
 
+    def listed(self, resource):
+        """All objects of one `group/version/plural` in its namespace."""
+        prefix = "/api" if resource.startswith("v1/") else "/apis"
+        group, _, plural = resource.rpartition("/")
+        status, found = self.cluster.api("GET", f"{prefix}/{group}/namespaces/{self.namespace}/{plural}")
+        if status != 200:
+            raise ClusterError(f"{self.name}: {found}")
+        return found["items"]
+
     def objects(self):
-        """All its jobs by name."""
-        found = json.loads(self.cluster.kubectl("-n", self.namespace, "get", self.resource, "-o", "json").stdout)
-        return {item["metadata"]["name"]: item for item in found["items"]}
+        """All its jobs by name, each with what else says something about it."""
+        return {item["metadata"]["name"]: item for item in self.listed(self.listing)}
 
     def claim_of(self, found, index):
         """(outcome, how often its success is counted, why) of one index of this object."""
         raise NotImplementedError
+
+    def has_ended(self, found):
+        """Whether the job as a whole has an outcome."""
+        raise NotImplementedError
+
+    def pod_of(self, found, index):  # pylint: disable=unused-argument
+        """The UID of the pod whose success is counted, or "" where the system does not say."""
+        return ""
 
     def claims(self, names, objects):
         """Of all units of these jobs; pure."""
@@ -117,13 +134,32 @@ class System:
         for name in names:
             for index in range(self.indexes):
                 found = objects.get(name)
-                claim = self.claim_of(found, index) if found else (None, 0, GONE)
-                claims.append(Claim(Unit(self.name, name, index), *claim))
+                unit = Unit(self.name, name, index)
+                if found:
+                    claims.append(Claim(unit, *self.claim_of(found, index), by=self.pod_of(found, index),
+                                        ended=self.has_ended(found)))
+                else:
+                    claims.append(Claim(unit, None, 0, GONE))
         return claims
 
     def bound(self, kind):
         """The longest recovery after a strike of this kind that it promises, or None."""
         return None
+
+
+def waiting_of(status):
+    """What the conditions of a batch/v1 Job, a JobSet or a Workload say that it waits for."""
+    for found in status.get("conditions", []):
+        waits = found["status"] == "True" if found["type"] in ("Suspended", "Evicted") else (
+            found["status"] == "False" and found["type"] in ("QuotaReserved", "Admitted", "PodsReady"))
+        if waits and found.get("message"):
+            return f"{found['reason']}: {found['message']}"
+    return ""
+
+
+def job_has_ended(job):
+    """Of a batch/v1 Job."""
+    return condition(job.get("status", {}), "Complete", "Failed") is not None
 
 
 def of_indexed_job(job, index):
@@ -134,4 +170,4 @@ def of_indexed_job(job, index):
     failed = condition(status, "Failed", "FailureTarget")
     if failed or index in indexes_of(status.get("failedIndexes")):
         return "Failed", 0, failed["reason"] if failed else "FailedIndexes"
-    return None, 0, ""
+    return None, 0, waiting_of(status)

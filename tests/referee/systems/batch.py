@@ -3,8 +3,9 @@
 from kueue import API
 from localcluster.tools import pinned_version
 from real_kueue import RealKueue
-from referee.systems.base import System, keep_webhooks_to, of_indexed_job, worker_pod
+from referee.systems.base import System, job_has_ended, keep_webhooks_to, of_indexed_job, waiting_of, worker_pod
 
+WORKLOADS = API.removeprefix("/apis/") + "/workloads"
 DOCS = "https://kubernetes.io/docs/concepts/workloads/controllers/job/"
 QUICK = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
          for taint in ("not-ready", "unreachable")]
@@ -13,14 +14,14 @@ QUICK = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": 
 class Batch(System):
     name = "batch"
     resource = "jobs.batch"
+    listing = "batch/v1/jobs"
     settings = "defaults, Indexed, `backoffLimit: 100`"
     promise = ("The Job object will start a new Pod if the first Pod fails or is deleted (for example due to a node "
                "hardware failure or a node reboot).", DOCS)
     controllers = (("kube-system", "component=kube-controller-manager"),)
 
-    def __init__(self, cluster, indexes, seconds):
-        super().__init__(cluster, indexes, seconds)
-        self.version = cluster.kubernetes
+    def install(self):
+        self.version = self.cluster.kubernetes
 
     def job(self, name):
         pod = worker_pod(self.name, name, "-", self.seconds, restartPolicy="Never", **self.pod_fields())
@@ -36,6 +37,9 @@ class Batch(System):
 
     def claim_of(self, found, index):
         return of_indexed_job(found, index)
+
+    def has_ended(self, found):
+        return job_has_ended(found)
 
 
 class BatchTuned(Batch):
@@ -87,3 +91,14 @@ class Kueue(Batch):
 
     def pod_fields(self):
         return {"tolerations": QUICK}
+
+    def objects(self):
+        """The Jobs, each with its Workload, which says what Kueue waits for."""
+        owners = {item["metadata"]["ownerReferences"][0]["name"]: item for item in self.listed(WORKLOADS)
+                  if item["metadata"].get("ownerReferences")}
+        return {name: job | {"workload": owners.get(name, {}).get("status", {})}
+                for name, job in super().objects().items()}
+
+    def claim_of(self, found, index):
+        outcome, counted, why = super().claim_of(found, index)
+        return outcome, counted, why or ("" if outcome else waiting_of(found.get("workload", {})))

@@ -2,8 +2,8 @@
 
 import json
 
-from referee.systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, ROOT, System, condition, indexes_of, of_indexed_job,
-                          worker_pod)
+from referee.systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, ROOT, System, condition, indexes_of, job_has_ended,
+                                  of_indexed_job, worker_pod)
 
 API = "holdfast.dev/v1alpha1"
 DOCS = "bounds.md"
@@ -20,11 +20,12 @@ NODES = ("node-killed", "node-gone", "node-paused", "node-cut-off", "kubelet-sto
 class Holdfast(System):
     name = "holdfast"
     resource = "durablejobs.holdfast.dev"
+    listing = f"{API}/durablejobs"
     settings = "defaults (`lostAfterSeconds: 40`)"
     promise = ("its node is silent: 41 s until the next attempt is recorded, 41 to 71 s until one works.", DOCS)
     controllers = (("holdfast-system", "app.kubernetes.io/component=operator"),)
     # Those that one installation runs.
-    names = ("holdfast", "holdfast-heartbeat", "holdfast-pool", "holdfast-lane")
+    names = ("holdfast", "holdfast-heartbeat", "holdfast-pool", "holdfast-lane", "canary-slow")
 
     def install(self):
         """One release for all of ours but the canary; it is the same each time."""
@@ -52,8 +53,15 @@ class Holdfast(System):
         failed = condition(status, "Failed", "Cancelled")
         if failed or index in indexes_of(status.get("failedIndexes")):
             return "Failed", counted, failed["reason"] if failed else "FailedIndexes"
-        waiting = status.get("waiting", {})
-        return None, counted, ": ".join(filter(None, (waiting.get("reason"), waiting.get("message"))))
+        return None, counted, waiting_for(status)
+
+    def has_ended(self, found):
+        return condition(found.get("status", {}), "Complete", "Failed", "Cancelled") is not None
+
+    def pod_of(self, found, index):
+        """history keeps the last ten attempts of the job."""
+        return next((entry.get("podUID", "") for entry in found.get("status", {}).get("history", [])
+                     if entry.get("outcome") == "Succeeded" and entry.get("index", 0) == index), "")
 
     def bound(self, kind):
         if kind in NODES:
@@ -109,6 +117,7 @@ class Lane(Holdfast):
     """A Job of batch/v1 with one line more."""
     name = "holdfast-lane"
     resource = "jobs.batch"
+    listing = "batch/v1/jobs"
     settings = "a `batch/v1` Job with `managedBy: holdfast.dev/operator`"
 
     def job(self, name):
@@ -117,8 +126,31 @@ class Lane(Holdfast):
             "managedBy": "holdfast.dev/operator", "completionMode": "Indexed", "completions": self.indexes,
             "parallelism": self.indexes, "backoffLimit": 100, "template": {"spec": pod}}}
 
+    def objects(self):
+        """The Jobs, each with its DurableJob, which says why it waits."""
+        ours = {item["metadata"]["ownerReferences"][0]["name"]: item.get("status", {})
+                for item in self.listed(Holdfast.listing) if item["metadata"].get("ownerReferences")}
+        return {name: job | {"durablejob": ours.get(name, {})} for name, job in super().objects().items()}
+
     def claim_of(self, found, index):
-        return of_indexed_job(found, index)
+        outcome, counted, why = of_indexed_job(found, index)
+        return outcome, counted, why or ("" if outcome else waiting_for(found.get("durablejob", {})))
+
+    def has_ended(self, found):
+        return job_has_ended(found)
+
+    def pod_of(self, found, index):
+        return super().pod_of({"status": found.get("durablejob", {})}, index)
+
+
+class CanarySlow(Holdfast):
+    """Ours with a window that is three times as long as the one that it is judged by. The referee must find that it
+    is late."""
+    name = "canary-slow"
+    settings = "Holdfast, wrong on purpose: `lostAfterSeconds: 120`, judged by the bound of 40"
+
+    def work(self, name):
+        return super().work(name) | {"lostAfterSeconds": 120}
 
 
 class Canary(Heartbeat):
@@ -160,6 +192,12 @@ class Canary(Heartbeat):
                          {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": {"name": name},
                           "roleRef": {"apiGroup": group, "kind": "Role", "name": name}, "subjects": [subject]}):
                 self.cluster.kubectl("-n", self.namespace, "apply", "-f", "-", input=json.dumps(body))
+
+
+def waiting_for(status):
+    """status.waiting in one line."""
+    waiting = status.get("waiting", {})
+    return ": ".join(filter(None, (waiting.get("reason"), waiting.get("message"))))
 
 
 def placed():

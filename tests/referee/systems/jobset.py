@@ -4,7 +4,7 @@ import json
 
 from localcluster.tools import ensure_jobset, pinned_version
 from referee.systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, System, condition, keep_webhooks_to, of_indexed_job,
-                          worker_pod)
+                                  waiting_of, worker_pod)
 from referee.systems.batch import QUICK
 
 NAMESPACE = "jobset-system"
@@ -14,6 +14,7 @@ IMAGE = "holdfast-referee-jobset:local"
 class JobSet(System):
     name = "jobset"
     resource = "jobsets.jobset.x-k8s.io,jobs.batch"
+    listing = "jobset.x-k8s.io/v1alpha2/jobsets"
     settings = "`failurePolicy: {maxRestarts: 100}`; tolerations of 30 s"
     promise = ("If any job is marked failed, the entire JobSet will be recreated",
                "https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/README.md")
@@ -45,10 +46,11 @@ class JobSet(System):
 
     def objects(self):
         """The JobSets, each with its Job, which says what has become of each index."""
-        found = json.loads(self.cluster.kubectl("-n", self.namespace, "get", self.resource, "-o", "json").stdout)
-        jobs = {item["metadata"]["name"]: item for item in found["items"] if item["kind"] == "Job"}
-        return {item["metadata"]["name"]: item | {"job": jobs.get(f"{item['metadata']['name']}-all-0", {})}
-                for item in found["items"] if item["kind"] == "JobSet"}
+        jobs = {item["metadata"]["name"]: item.get("status", {}) for item in self.listed("batch/v1/jobs")}
+        return {name: item | {"job": {"status": jobs.get(f"{name}-all-0", {})}} for name, item in super().objects().items()}
+
+    def has_ended(self, found):
+        return condition(found.get("status", {}), "Completed", "Failed") is not None
 
     def claim_of(self, found, index):
         done, failed = (condition(found.get("status", {}), kind) for kind in ("Completed", "Failed"))
@@ -57,4 +59,5 @@ class JobSet(System):
         outcome, counted, why = of_indexed_job(found["job"], index)
         if done:
             return "Succeeded", max(1, counted), ""
-        return (outcome, counted, why) if outcome == "Succeeded" else (None, 0, "")
+        return (outcome, counted, why) if outcome == "Succeeded" else (
+            None, 0, waiting_of(found.get("status", {})) or waiting_of(found["job"].get("status", {})))

@@ -103,6 +103,7 @@ int main(int count, char** arguments) {
     return 2;
   }
   ledger.note("start");
+  bool was_told = false;
   // Beats are counted, not time: whoever was frozen has its work still before it.
   const int beats = 2 * std::atoi(arguments[4]);
   for (int beat = 0; beat < beats; ++beat) {
@@ -112,8 +113,11 @@ int main(int count, char** arguments) {
       return 143;
     }
     const std::string word = told(key);
+    const bool hangs = word == "hang";
+    if ((hangs && !was_told) || word == "crash") ledger.note("told");
     if (word == "crash") std::abort();
-    if (word == "hang") {
+    was_told = hangs;
+    if (hangs) {
       --beat;
       continue;
     }
