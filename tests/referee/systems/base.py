@@ -52,18 +52,27 @@ def condition(status, *types):
 
 def keep_webhooks_to(cluster, name, namespace):
     """This system's webhooks see this namespace alone, whatever they say of others."""
-    only = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]}]}
     for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         path = f"/apis/admissionregistration.k8s.io/v1/{kind}"
         for found in cluster.api("GET", path)[1]["items"]:
-            if name not in found["metadata"]["name"]:
-                continue
-            for hook in found["webhooks"]:
-                rules = [resource for rule in hook["rules"] for resource in rule["resources"]]
-                if any(resource.split("/")[0] in ("jobs", "pods", "jobsets") for resource in rules):
-                    hook["namespaceSelector"] = only
-            status, answer = cluster.api("PUT", f"{path}/{found['metadata']['name']}", found)
-            assert status == 200, answer
+            own = found["metadata"]["name"]
+            if name in own:
+                # The system's own controller writes its certificate into it meanwhile.
+                wait_for(f"{own} to be kept to {namespace}",
+                         lambda own=own, path=path: _keep_webhook_to(cluster, f"{path}/{own}", namespace), 60, poll=1)
+
+
+def _keep_webhook_to(cluster, path, namespace):
+    """Whether the write met no other."""
+    only = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]}]}
+    found = cluster.api("GET", path)[1]
+    for hook in found["webhooks"]:
+        rules = [resource for rule in hook["rules"] for resource in rule["resources"]]
+        if any(resource.split("/")[0] in ("jobs", "pods", "jobsets") for resource in rules):
+            hook["namespaceSelector"] = only
+    status, answer = cluster.api("PUT", path, found)
+    assert status in (200, 409), answer
+    return status == 200
 
 
 class System:
