@@ -148,7 +148,7 @@ e2e: browser-tools ## Run the tests on real nodes: kind, or E2E_KUBECONFIG=... (
 
 .PHONY: replay
 replay: setup ## Show a bug of docs/track-record.md again: BUG=17 and that its mend shows it no more
-	@tests/track/replay $(BUG) --mended
+	@tests/track/replay $(BUG)
 
 .PHONY: referee
 referee: tools ## Judge job systems on kind: SYSTEMS="holdfast batch" SEED=1 MINUTES=5 (docs/referee.md)

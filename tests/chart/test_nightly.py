@@ -11,11 +11,12 @@ from chart import ROOT
 LINE = {
     "date": "2026-11-29", "commit": "0123456789", "by": "nightly", "seed": 7, "machine": "2 cores", "minutes": 60,
     "simulator": {"runs": 400, "hours": 310, "red": []},
-    "mutants": {"tried": 10, "killed": 10, "survived": []},
+    "mutants": {"tried": 10, "killed": 10, "survived": []}, "broken": [],
     "referee": {"minutes": 12, "void": "", "runs": 96, "strikes": {"node-killed": 2, "etcd-paused": 1}, "red": []}}
 RED = LINE | {"date": "2026-11-30", "simulator": {"runs": 40, "hours": 31, "red": ["--profile swarm --seed 9"]},
               "mutants": {"tried": 10, "killed": 9, "survived": ["a-rule"]},
-              "referee": {"minutes": 12, "void": "a strike failed", "strikes": {"node-killed": 5}, "red": []}}
+              "referee": {"minutes": 12, "void": "a strike failed", "strikes": {"node-killed": 5}, "red": []},
+              "broken": ["make: exit 2"]}
 
 
 def page(tmp_path, *lines):
@@ -29,7 +30,7 @@ def test_the_page_says_what_was_red_newest_first(tmp_path):
     first, second = [line for line in text.splitlines() if line.startswith("| 2026-")]
     assert second == ("| 2026-11-29 | `0123456789` | nightly, 2 cores | 310 h, 400 seeds | 10 of 10 | 3 faults, 96 runs, "
                       "canaries found | nothing |")
-    assert "void: a strike failed" in first and "`--profile swarm --seed 9`; mutant `a-rule`" in first
+    assert "void: a strike failed" in first and "did not run: make: exit 2; `--profile swarm --seed 9`; mutant `a-rule`" in first
     assert "| node-killed | 2 |" in text, "a void run counts no faults"
 
 

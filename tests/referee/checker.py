@@ -5,9 +5,19 @@ but as a claim.
 """
 
 import dataclasses
+import re
 from collections import defaultdict
 
 from referee.ledger import BEAT, STILL
+from referee.strikes import GONE as NODE_GONE
+from referee.strikes import NODE
+
+OUTAGES = ("api-server-paused", "etcd-paused")
+CAUGHT_UP = 15  # seconds after an outage
+# What ends a process for sure, whatever else strikes it.
+DEADLY = ("process-crashed", "node-killed", NODE_GONE)
+# What ends an attempt as a failure of its program; all else is a loss.
+FAILURES = ("process-crashed", "process-hung")
 
 # An attempt that ends so soon after a strike's undo still ends because of it: nodes and controllers catch up then.
 AFTERMATH = 60
@@ -16,8 +26,8 @@ AFTERMATH = 60
 UNKNOWN = 60
 GONE = "gone"
 UNENDED = "all its runs have ended, and it has not"
-# A run without a beat for so long waits, and its system can be expected to say why.
-IDLE = 10
+# A run without a beat for so long waits, and its system can be expected to know, and to say why.
+IDLE = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +55,12 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class Wait:
-    """What a system said during the run, at a time, of a unit that had not ended."""
+    """What a system said during the run, at a time, of a unit that had not ended. why: the job, or what belongs to it.
+    pod: the unit's pods."""
     at: float
     unit: object
     why: str
+    pod: str = ""
 
 
 @dataclasses.dataclass
@@ -71,7 +83,7 @@ class Recovery:
     seconds: float
     at: float
     beside: tuple = ()  # (kind, from, to) of other strikes on nodes or the control plane; seconds after `at`
-    row: int = 1        # how many attempts of this unit have ended so in a row, this one included
+    row: int = 1        # how many losses, or failures, of this unit there were in a row, this one included
 
 
 @dataclasses.dataclass
@@ -86,10 +98,12 @@ class Verdict:
     repeated: list = dataclasses.field(default_factory=list)     # units whose program came to its end twice
     overlaps: list = dataclasses.field(default_factory=list)     # (unit, seconds, kind)
     recoveries: list = dataclasses.field(default_factory=list)
+    # As Recovery, of the attempts whose node was struck, but from the strike on: whether or not they worked on.
+    replaced: list = dataclasses.field(default_factory=list)
     waste: list = dataclasses.field(default_factory=list)        # attempts
     thrown_away: float = 0.0                                     # seconds of work that no outcome has
     starts: list = dataclasses.field(default_factory=list)       # seconds from a job's creation to a unit's first sign
-    waits: list = dataclasses.field(default_factory=list)        # (unit, at, why) of units that waited
+    waits: list = dataclasses.field(default_factory=list)        # (unit, at, the reason, or "") of units that waited
 
 
 def judge(run):
@@ -111,7 +125,7 @@ def judge(run):
             verdict.starts.append(own[0].start - created)
     for wait in run.waits:
         if _waited(wait, by_unit[wait.unit], run):
-            verdicts[wait.unit.system].waits.append((wait.unit, wait.at, wait.why))
+            verdicts[wait.unit.system].waits.append((wait.unit, wait.at, reason_of(wait)))
     return dict(verdicts)
 
 
@@ -135,13 +149,15 @@ def _judge_claim(claim, own, verdict):
 
 def _judge_attempts(own, run, verdict):
     ended = False
+    causes = [_cause(attempt, run.strikes, own[number + 1].start if number + 1 < len(own) else run.over)
+              for number, attempt in enumerate(own)]
     for number, attempt in enumerate(own):
-        cause = _cause(attempt, run.strikes)
+        cause = causes[number]
         verdict.struck += any(_met(attempt, strike) for strike in run.strikes)
-        for other in own[number + 1:]:
-            seconds = _together(attempt, other)
-            if seconds > 0:
-                verdict.overlaps.append((attempt.unit, seconds, cause.kind if cause else ""))
+        verdict.overlaps += [(attempt.unit, seconds, cause.kind if cause else "") for other in own[number + 1:]
+                             if (seconds := _together(attempt, other)) > 0]
+        if cause and (cause.kind in NODE or cause.kind == NODE_GONE):
+            verdict.replaced += _replaced(own, number, causes, run)
         if attempt.end is not None:
             verdict.thrown_away += attempt.worked if ended else 0
             ended = True
@@ -151,21 +167,56 @@ def _judge_attempts(own, run, verdict):
         if cause is None and not still_runs:
             verdict.waste.append(attempt)
         if number + 1 < len(own):
-            recovery = _recovery(attempt, own[number + 1], cause, run.strikes, number + 1)
-            if recovery:
-                verdict.recoveries.append(recovery)
+            verdict.recoveries += _recovery(own, number, causes, run)
 
 
-def _recovery(attempt, follower, cause, strikes, row):
-    """None where the attempt still ran when its successor began: that is an overlap."""
-    last = max(min(end, follower.start) for begin, end in attempt.alive() if begin <= follower.start)
-    seconds = follower.start - last
-    if seconds <= STILL and attempt.last > follower.start:
-        return None
-    beside = sorted((strike.kind, strike.begin - last, strike.end - last) for strike in strikes
+def _recovery(own, number, causes, run):
+    """[it], or [] where an earlier attempt still worked when this one's successor began: that is an overlap."""
+    start = own[number + 1].start
+    before = own[:number + 1]
+    last = max(min(end, start) for attempt in before for begin, end in attempt.alive() if begin <= start)
+    if start - last <= STILL and any(attempt.last > start for attempt in before):
+        return []
+    return [_measured(own[number].unit, causes, number, last, start, run)]
+
+
+def _replaced(own, number, causes, run):
+    """[from the strike to the next start], or [] where there is none: it may have worked on, to its end."""
+    begin = causes[number].begin
+    start = next((attempt.start for attempt in own[number + 1:] if attempt.start > begin), None)
+    return [] if start is None else [_measured(own[number].unit, causes, number, begin, start, run)]
+
+
+def _measured(unit, causes, number, begin, start, run):
+    cause = causes[number]
+    beside = sorted((strike.kind, strike.begin - begin, strike.end - begin) for strike in run.strikes
                     if strike is not cause and not strike.keys
-                    and strike.begin <= follower.start and strike.end >= last - UNKNOWN)
-    return Recovery(attempt.unit, cause.kind if cause else "", seconds, last, tuple(beside), row)
+                    and strike.begin <= start and strike.end >= begin - UNKNOWN)
+    row = 1
+    while number >= row and _fails(causes[number - row]) == _fails(cause):
+        row += 1
+    return Recovery(unit, cause.kind if cause else _outage(begin, run), start - begin, begin, tuple(beside), row)
+
+
+def _outage(at, run):
+    """The kind of the outage of the control plane during or right after which an attempt ended that nothing had struck:
+    an agent that cannot renew stops its program. Such an end is waste all the same."""
+    return next((strike.kind for strike in run.strikes
+                 if strike.kind in OUTAGES and strike.begin <= at <= strike.end + CAUGHT_UP), "")
+
+
+def _fails(cause):
+    return cause is not None and cause.kind in FAILURES
+
+
+def reason_of(wait):
+    """What it says of this unit, or "". That the job runs is no reason why this unit does not, and what is said of
+    another run is none either."""
+    kind, _, message = wait.why.partition(":")
+    other = re.search(r"\brun (\d+)\b", message)
+    if not wait.why or kind.endswith("Running") or (other and int(other[1]) != wait.unit.index):
+        return wait.pod
+    return wait.why
 
 
 def _waited(wait, own, run):
@@ -182,16 +233,25 @@ def _together(one, other):
 
 def _met(attempt, strike):
     """Whether the strike found the attempt at work."""
-    return attempt.key in strike.keys or (attempt.node in strike.nodes and any(
-        begin - BEAT <= strike.begin <= end + 2 * BEAT for begin, end in attempt.alive()))
+    return (attempt.key in strike.keys or attempt.node in strike.nodes) and any(
+        begin - BEAT <= strike.begin <= end + 2 * BEAT for begin, end in attempt.alive())
 
 
-def _cause(attempt, strikes):
-    """The strike on its process or its node that the end of an attempt is due to, or None. Strikes on the control
-    plane excuse nothing: they touch no worker."""
+def _lived(attempt, strikes, until):
+    """Until when there was a process: one that hangs or is frozen gives no sign, and can still be struck."""
+    held = [min(strike.end, until) for strike in strikes if attempt.key in strike.keys
+            and strike.kind != "process-crashed" and strike.begin <= attempt.last + 2 * BEAT]
+    lived = max([attempt.last, *held])
+    return lived if attempt.term is None else max(attempt.last, min(lived, attempt.term))
+
+
+def _cause(attempt, strikes, until):
+    """The strike on its process or its node that the end of an attempt is due to, or None. until: the next attempt
+    began then. Strikes on the control plane excuse nothing: they touch no worker."""
+    lived = _lived(attempt, strikes, until)
     found = [strike for strike in strikes
-             if (attempt.key in strike.keys or attempt.node in strike.nodes)
-             and strike.begin - BEAT <= attempt.last + 2 * BEAT and attempt.start <= strike.end
+             if (attempt.key in strike.keys or attempt.node in strike.nodes) and strike.begin <= until
+             and strike.begin - BEAT <= lived + 2 * BEAT and attempt.start <= strike.end
              and attempt.last <= strike.end + AFTERMATH]
-    # What began last, before the attempt's last sign of life.
-    return max(found, key=lambda strike: (bool(strike.keys), strike.begin), default=None)
+    # A dead node ends what hung on it. Then what struck the process, and what began last.
+    return max(found, key=lambda strike: (strike.kind in DEADLY, bool(strike.keys), strike.begin), default=None)

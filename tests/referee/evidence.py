@@ -32,7 +32,7 @@ def judged(evidence):
         system = KINDS[name](None, evidence["indexes"], evidence["seconds"])
         claims += system.claims(list(part["submitted"]), part["objects"])
         submitted |= {(name, job): at for job, at in part["submitted"].items()}
-        waits += [Wait(at, Unit(name, job, index), why) for at, job, index, why in part["waits"]]
+        waits += [Wait(at, Unit(name, job, index), why, pod) for at, job, index, why, pod in part["waits"]]
     strikes = [Struck(one["kind"], one["begin"], one["end"], tuple(one["nodes"]), tuple(one["keys"]))
                for one in evidence["strikes"]]
     return judge(Run(unpacked(evidence["attempts"]), strikes, claims, evidence["over"], submitted, waits))

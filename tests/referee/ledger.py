@@ -33,12 +33,12 @@ class Attempt:
 
     @property
     def last(self):
-        """Its last sign of life."""
-        return max([self.start, *self.beats, *(t for t in (self.end, self.term) if t is not None)])
+        """Its last sign of life. That somebody asked it to end is none: who ends what hangs is not quicker for it."""
+        return max(self._signs())
 
     def alive(self):
         """[(from, to)]: when it ran, without the time in which it stood still."""
-        times = sorted([self.start, *self.beats, *(t for t in (self.end, self.term) if t is not None)])
+        times = self._signs()
         spans = [[times[0], times[0]]]
         for time in times[1:]:
             if time - spans[-1][1] <= STILL:
@@ -46,6 +46,9 @@ class Attempt:
             else:
                 spans.append([time, time])
         return [tuple(span) for span in spans]
+
+    def _signs(self):
+        return sorted([self.start, *self.beats, *([self.end] if self.end is not None else [])])
 
     @property
     def worked(self):

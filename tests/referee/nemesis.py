@@ -10,7 +10,6 @@ from referee.checker import Struck
 from referee.ledger import read
 from localcluster import ClusterError, wait_for
 from referee.strikes import GONE, NODE, PROCESS, STILL_RUNS
-from referee.systems import CANARIES
 
 UNDO = 300  # seconds for what another strike holds up
 RUNTIME = ("ctr", "-n", "k8s.io", "task")
@@ -27,6 +26,7 @@ class Nemesis:
 
     def __init__(self, cluster, systems, folder, say):
         self.cluster, self.systems, self.folder, self.say = cluster, systems, folder, say
+        self._vendors = {system.name: system.vendor for system in systems}
         self.struck = []
         self.failures = []
         self._out = {}  # node: the strike that has it
@@ -108,14 +108,13 @@ class Nemesis:
                 self._out.pop(node)
 
     def _take(self, strike):
-        """The worker on which most systems have an attempt; the canaries count twice, so that strikes meet them."""
+        """The worker on which most vendors have an attempt: however many systems are one's, it has one vote."""
         running = self._running()
         with self._lock:
             free = [node for node in self._workers if node not in self._out]
 
             def weight(node):
-                names = {attempt.unit.system for attempt in running if attempt.node == node}
-                return len(names) + len(names & set(CANARIES))
+                return len({self._vendors[attempt.unit.system] for attempt in running if attempt.node == node})
 
             most = max(map(weight, free))
             best = [node for node in free if weight(node) == most]

@@ -7,8 +7,8 @@ import statistics
 from collections import Counter
 
 from referee import evidence as evidences
-from referee.checker import UNKNOWN
-from referee.strikes import CONTROL, KINDS
+from referee.checker import FAILURES, UNKNOWN
+from referee.strikes import CONTROL, GONE, KINDS, NODE
 from referee.systems import CANARIES
 
 # Overlaps below two beats say little: a beat is written when its half second is over.
@@ -39,6 +39,12 @@ def record_of(evidence):
     return record
 
 
+def _measured(found, begin):
+    """[unit, kind, seconds, when, beside, row] of each; what the tables and allowed() read."""
+    return [[f"{one.unit.job}/{one.unit.index}", one.kind, round(one.seconds, 1), round(one.at - begin, 1),
+             [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row] for one in found]
+
+
 def _of(part, verdict, begin):
     def unit(one):
         return f"{one.job}/{one.index}"
@@ -55,15 +61,17 @@ def _of(part, verdict, begin):
                   for one in verdict.waste],
         "thrown_away": round(verdict.thrown_away), "starts": [round(one, 1) for one in verdict.starts],
         "waits": [[unit(one), round(at - begin, 1), why] for one, at, why in verdict.waits],
-        "recoveries": [[unit(one.unit), one.kind, round(one.seconds, 1), round(one.at - begin, 1),
-                        [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row]
-                       for one in verdict.recoveries]}
+        "jobs": len(part["submitted"]),
+        "recoveries": _measured(verdict.recoveries, begin), "replaced": _measured(verdict.replaced, begin)}
 
 
 def void(record):
     """Why nothing may be concluded from this run, or ""."""
     if record["failed_strikes"]:
         return f"a strike failed: {record['failed_strikes'][0]}"
+    jobs = {entry["jobs"] for entry in record["systems"].values()}
+    if max(jobs) - min(jobs) > 1:
+        return f"the systems were asked for different numbers of jobs, {min(jobs)} to {max(jobs)}"
     missing = set(CANARIES) - set(record["systems"])
     if missing:
         return f"{missing.pop()} did not run"
@@ -78,30 +86,35 @@ def void(record):
 def allowed(entry, recovery):
     """The longest that this recovery may take by the system's own bounds, or None where it promises none.
 
-    What strikes in between starts the count anew (docs/bounds.md): an outage of the API server when it is over, a kill
-    of the controllers when the next ones have taken over, and another node that falls silent, on which the next attempt
-    may have been put, when it does."""
-    _, kind, seconds, _, beside, row = recovery
+    What strikes while the count still runs starts it anew (docs/bounds.md): an outage of the API server when it is over;
+    a kill of the controllers when the next ones have taken over, up to twice the bound; and another node that falls
+    silent, on which the next attempt may have been put, when it does. A second loss in a row waits; the first failure
+    does too, and the bound has that."""
+    _, kind, _, _, beside, row = recovery
     bound = entry["bounds"].get(kind)
     if bound is None:
         return None
-    anew = 0.0
-    for other, begin, end in beside:
+    backoff = min(LONGEST_BACKOFF, BACKOFF * 2 ** (row - (1 if kind in FAILURES else 2)))
+    limit = bound + (backoff if row > 1 else 0)
+    own = limit
+    for other, begin, end in sorted(beside, key=lambda one: one[1]):
+        if begin >= limit:
+            break
         if other == "controllers-killed":
             if end >= 0:
-                anew = max(anew, end + CONTROLLER_BACK + TAKE_OVER)
+                limit = max(limit, min(end + CONTROLLER_BACK + TAKE_OVER + own, 2 * own + TAKE_OVER))
         elif other in CONTROL:
             if end >= 0 and end - begin > FORGIVEN:
-                anew = max(anew, end)
-        elif begin >= -UNKNOWN and begin < seconds:
-            anew = max(anew, begin)
-    backoff = min(LONGEST_BACKOFF, BACKOFF * 2 ** (row - 2)) if row > 1 else 0
-    return round(anew + bound + backoff, 1)
+                limit = max(limit, end + own)
+        elif begin >= -UNKNOWN:
+            limit = max(limit, begin + entry["bounds"].get(other, 0))
+    return round(limit, 1)
 
 
 def late(entry):
-    """The recoveries of one system in one record that took longer than it promises."""
-    return [one for one in entry["recoveries"]
+    """What took longer in one record than one system promises: recoveries, and the replacement of attempts whose node
+    was struck, also of those that worked on."""
+    return [one for one in (*entry["recoveries"], *entry["replaced"])
             if (most := allowed(entry, one)) is not None and one[2] > most]
 
 
@@ -151,11 +164,11 @@ def table(records):
         short = len(overlaps) - len(long)
         rows.append([
             name, sum(entry["units"] for entry in entries), sum(entry["struck"] for entry in entries),
-            *(len(_all(entries, key)) for key in ("stuck", "lost", "double", "failed")),
+            *(len(_all(entries, key)) for key in ("stuck", "lost", "double", "failed", "repeated")),
             f"{sum(long):.0f} s ({len(long)})" + (f", and {short} below 1 s" if short else ""),
             _spread([one[2] for one in _all(entries, "recoveries")]),
             sum(len(late(entry)) for entry in entries) if any(entry["bounds"] for entry in entries) else "-"])
-    return _markdown(["system", "runs", "attempts struck", "stuck", "lost", "double", "failed", "overlap",
+    return _markdown(["system", "runs", "attempts struck", "stuck", "lost", "double", "failed", "done twice", "overlap",
                       "recovery: median, worst", "beyond its bound"], rows)
 
 
@@ -167,9 +180,9 @@ def price_table(records):
         waits = _all(entries, "waits")
         said = sum(bool(why) for _, _, why in waits)
         rows.append([name, _spread(_all(entries, "starts")), len(_all(entries, "waste")),
-                     f"{sum(entry['thrown_away'] for entry in entries) / 60:.0f} min", len(_all(entries, "repeated")),
+                     f"{sum(entry['thrown_away'] for entry in entries) / 60:.0f} min",
                      f"{100 * said / len(waits):.0f} % of {len(waits)}" if waits else "none"])
-    return _markdown(["system", "first start: median, worst", "waste", "work thrown away", "done twice", "waits explained"], rows)
+    return _markdown(["system", "first start: median, worst", "waste", "work thrown away", "waits explained"], rows)
 
 
 def kinds_table(records):
@@ -193,7 +206,8 @@ def bounds_table(records):
     for name in names(records):
         entries = _entries(records, name)
         for kind in KINDS:
-            found = [(one[2], allowed(entry, one)) for entry in entries for one in entry["recoveries"]
+            key = "replaced" if kind in (GONE, *NODE) else "recoveries"
+            found = [(one[2], allowed(entry, one)) for entry in entries for one in entry[key]
                      if one[1] == kind and allowed(entry, one) is not None]
             if not found:
                 continue
@@ -201,7 +215,7 @@ def bounds_table(records):
             plain = [seconds for seconds, most in found if most == bound]
             rows.append([name, kind, f"{bound} s", _spread(plain), _spread([seconds for seconds, most in found if most != bound]),
                          f"{max(most for _, most in found):.0f} s", sum(seconds > most for seconds, most in found)])
-    return _markdown(["system", "fault", "bound", "recovery, nothing beside it: median, worst", "with other faults in between",
+    return _markdown(["system", "fault", "bound", "alone: median, worst", "with other faults in between",
                       "longest that was allowed then", "beyond"], rows)
 
 

@@ -97,6 +97,54 @@ def test_a_process_that_stood_still_does_not_overlap():
     assert recovery.seconds == pytest.approx(35, abs=0.1)
 
 
+def test_to_be_asked_to_end_is_no_sign_of_life():
+    ledger = lines("a", 100, 40, still=((110, 200),), last="term") + lines("b", 150, 4, node="n2", last="end")
+    [recovery] = verdict(ledger, Struck("process-hung", 110, 170, keys=("a",))).recoveries
+    assert recovery.seconds == pytest.approx(40)
+
+
+def test_an_attempt_that_worked_on_was_replaced_all_the_same():
+    ledger = lines("a", 100, 80) + lines("b", 150, 60, node="n2", last="end")
+    found = verdict(ledger, Struck("node-cut-off", 105, 175, ("n1",)))
+    [replaced] = found.replaced
+    assert (replaced.kind, replaced.seconds, replaced.at) == ("node-cut-off", 45, 105)
+    ended = lines("a", 100, 80, last="end") + lines("b", 150, 60, node="n2", last="end")
+    assert len(verdict(ended, Struck("node-cut-off", 105, 175, ("n1",))).replaced) == 1, "also one that came to its end"
+    alone = lines("a", 100, 80, last="end")
+    assert verdict(alone, Struck("node-cut-off", 105, 175, ("n1",))).replaced == []
+
+
+def test_nothing_is_at_work_only_while_no_earlier_attempt_is():
+    ledger = lines("a", 100, 60) + lines("b", 120, 10, node="n2") + lines("c", 170, 10, node="n3", last="end")
+    found = verdict(ledger, Struck("node-cut-off", 105, 175, ("n1",)), Struck("process-crashed", 130, 130, keys=("b",)))
+    assert [round(one.seconds) for one in found.recoveries] == [10], "from the last beat of the first"
+
+
+def test_a_dead_node_ends_what_hung_on_it():
+    ledger = lines("a", 100, 10) + lines("b", 160, 20, node="n2", last="end")
+    hung, killed = Struck("process-hung", 110, 170, keys=("a",)), Struck("node-gone", 112, 500, ("n1",))
+    [recovery] = verdict(ledger, hung, killed).recoveries
+    assert (recovery.kind, recovery.seconds) == ("node-gone", 50)
+    [recovery] = verdict(ledger, hung, Struck("node-gone", 165, 500, ("n1",))).recoveries
+    assert recovery.kind == "process-hung", "the node died after the next attempt had begun"
+
+
+def test_what_an_outage_ended_is_waste_with_a_kind():
+    ledger = lines("a", 100, 10, last="term") + lines("b", 152, 20, node="n2", last="end")
+    found = verdict(ledger, Struck("etcd-paused", 90, 112))
+    [recovery] = found.recoveries
+    assert (recovery.kind, recovery.seconds, recovery.beside) == ("etcd-paused", 42, (("etcd-paused", -20, 2),))
+    assert len(found.waste) == 1
+    assert verdict(ledger, Struck("etcd-paused", 60, 90)).recoveries[0].kind == ""
+
+
+def test_losses_and_failures_are_counted_apart():
+    ledger = (lines("a", 100, 10) + lines("b", 160, 10) + lines("c", 200, 10) + lines("d", 240, 5, last="end"))
+    crashed = [Struck("process-crashed", at, at, keys=(key,)) for key, at in (("b", 170), ("c", 210))]
+    rows = [one.row for one in verdict(ledger, Struck("node-paused", 110, 130, ("n1",)), *crashed).recoveries]
+    assert rows == [1, 1, 2]
+
+
 def test_what_runs_on_for_a_moment_after_it_stood_still_overlaps():
     ledger = lines("a", 100, 60, still=((110, 150),), last="term") + lines("b", 145, 40, node="n2", last="end")
     [(_, seconds, _)] = verdict(ledger, Struck("node-paused", 110, 150, ("n1",))).overlaps
@@ -126,11 +174,22 @@ def test_the_first_start_counts_from_the_creation():
 
 
 def test_a_wait_is_one_while_nothing_is_at_work():
-    ledger = lines("a", 100, 10) + lines("b", 160, 20, last="end")
+    ledger = lines("a", 100, 10) + lines("b", 260, 20, last="end")
     strike = Struck("process-crashed", 110, 110, keys=("a",))
-    waits = [Wait(at, UNIT, "why") for at in (92, 105, 115, 140, 165)]
-    assert [at for _, at, _ in verdict(ledger, strike, waits=waits).waits] == [140]
-    assert [at for _, at, _ in verdict(ledger, strike, submitted=70, waits=waits).waits] == [92, 140]
+    waits = [Wait(at, UNIT, "why") for at in (92, 105, 160, 240, 265)]
+    assert [at for _, at, _ in verdict(ledger, strike, waits=waits).waits] == [240]
+    assert [at for _, at, _ in verdict(ledger, strike, submitted=20, waits=waits).waits] == [92, 240]
+
+
+@pytest.mark.parametrize(("why", "pod", "reason"), [
+    ("NodeSilent: run 0: node n1 does not renew its Lease", "", "NodeSilent: run 0: node n1 does not renew its Lease"),
+    ("NodeSilent: run 1: node n1 does not renew its Lease", "", ""), ("PodRunning: the pods of the open runs run", "", ""),
+    ("PodRunning: the pods of the open runs run", "Unschedulable: no room", "Unschedulable: no room"), ("", "", "")])
+def test_a_reason_is_one_of_this_run(why, pod, reason):
+    ledger = lines("a", 100, 10) + lines("b", 260, 20, last="end")
+    [(_, _, found)] = verdict(ledger, Struck("process-crashed", 110, 110, keys=("a",)),
+                              waits=[Wait(240, UNIT, why, pod)]).waits
+    assert found == reason
 
 
 def test_attempts_come_back_from_a_file_as_they_were():

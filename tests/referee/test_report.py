@@ -11,9 +11,9 @@ from referee import evidence, report  # noqa: E402
 
 
 def entry(*recoveries, **more):
-    return {"version": "v1", "settings": "none", "units": 3, "struck": 2, "bounds": {"node-killed": 81}, "succeeded": 3,
+    return {"version": "v1", "settings": "none", "units": 3, "struck": 2, "bounds": {"node-killed": 81, "node-paused": 81, "process-crashed": 21}, "succeeded": 3,
             "failed": [], "stuck": [], "lost": [], "double": [], "repeated": [], "overlaps": [], "waste": [],
-            "thrown_away": 0, "starts": [], "waits": [], "recoveries": list(recoveries), **more}
+            "thrown_away": 0, "starts": [], "waits": [], "jobs": 1, "replaced": [], "recoveries": list(recoveries), **more}
 
 
 def recovery(seconds, kind="node-killed", beside=(), row=1):
@@ -44,8 +44,14 @@ def test_the_count_begins_anew_when_an_outage_is_over():
     assert_limit(81, beside=[["api-server-paused", 28, 30]])
 
 
+def test_what_strikes_when_the_time_is_over_excuses_nothing():
+    assert_limit(81, beside=[["etcd-paused", 81, 110]])
+    assert_limit(80 + 20 + 81, beside=[["etcd-paused", 80, 100], ["api-server-paused", 300, 330]])
+
+
 def test_the_count_begins_anew_when_the_next_controllers_have_taken_over():
     assert_limit(81 + 3 + report.CONTROLLER_BACK + report.TAKE_OVER, beside=[["controllers-killed", 3, 3]])
+    assert_limit(2 * 81 + report.TAKE_OVER, beside=[["controllers-killed", 79, 79]])
     assert_limit(81, beside=[["controllers-killed", -3, -3]])
 
 
@@ -53,11 +59,17 @@ def test_the_next_attempt_may_get_a_node_that_falls_silent():
     assert_limit(81 + 20, beside=[["node-paused", 20, 90]])
     assert_limit(81, beside=[["node-paused", -20, 90]])
     assert_limit(81, beside=[["node-gone", -300, 900]])
+    assert_limit(61, kind="process-crashed", beside=[["node-killed", -20, 90]])
+
+
+def test_a_replacement_can_be_late_too():
+    assert report.late(entry(replaced=[recovery(82)])) == [recovery(82)]
 
 
 def test_losses_in_a_row_back_off():
     assert_limit(81 + 20, row=3)
     assert_limit(81 + 360, row=30)
+    assert_limit(21 + 20, kind="process-crashed", row=2)
 
 
 def test_the_tables_add_the_runs_up():
@@ -65,10 +77,12 @@ def test_the_tables_add_the_runs_up():
                record(seed=2, systems={"it": entry(recovery(90), stuck=[["job-1/1", "?"]], thrown_away=90,
                                                    waits=[["job-1/0", 3, "why"], ["job-1/0", 9, ""]])})]
     assert report.table(records).splitlines()[-1] == (
-        "| it | 6 | 4 | 1 | 0 | 0 | 0 | 4 s (1), and 1 below 1 s | 50 s, 90 s (2) | 1 |")
-    assert report.price_table(records).splitlines()[-1] == "| it | none | 0 | 2 min | 0 | 50 % of 2 |"
+        "| it | 6 | 4 | 1 | 0 | 0 | 0 | 0 | 4 s (1), and 1 below 1 s | 50 s, 90 s (2) | 1 |")
+    assert report.price_table(records).splitlines()[-1] == "| it | none | 0 | 2 min | 50 % of 2 |"
+    records[0]["systems"]["it"]["replaced"] = [recovery(12)]
+    records[1]["systems"]["it"]["replaced"] = [recovery(92), recovery(95, beside=[["node-paused", 20, 90]])]
     assert report.bounds_table(records).splitlines()[-1] == (
-        "| it | node-killed | 81 s | 50 s, 90 s (2) | none | 81 s | 1 |")
+        "| it | node-killed | 81 s | 52 s, 92 s (2) | 95 s, 95 s (1) | 101 s | 1 |")
 
 
 def test_runs_of_two_experiments_are_not_added_up():
@@ -85,7 +99,8 @@ def test_a_run_that_finds_no_canary_is_void():
     assert "strike failed" in report.void(found | {"failed_strikes": ["node-killed"]})
     assert "overlap" in report.void(found | {"systems": found["systems"] | {"canary": entry()}})
     assert "late" in report.void(found | {"systems": found["systems"] | {"canary-slow": entry(recovery(50))}})
-    assert "did not run" in report.void(found | {"systems": {}})
+    assert "did not run" in report.void(found | {"systems": {"canary": found["systems"]["canary"]}})
+    assert "different numbers" in report.void(found | {"systems": found["systems"] | {"it": entry(jobs=3)}})
 
 
 def test_evidence_is_judged_from_its_file(tmp_path):
@@ -95,7 +110,7 @@ def test_evidence_is_judged_from_its_file(tmp_path):
     job = {"metadata": {"name": "job-1"}, "spec": {"completions": 1}, "status": {
         "completedIndexes": "0", "conditions": [{"type": "Complete", "status": "True"}]}}
     part = {"version": "v1", "settings": "none", "bounds": {}, "submitted": {"job-1": 8.0},
-            "objects": {"job-1": evidence.kept(job)}, "waits": [[9.0, "job-1", 0, ""]]}
+            "objects": {"job-1": evidence.kept(job)}, "waits": [[9.0, "job-1", 0, "", ""]]}
     found = record(begin=5.0, over=100.0, failed_strikes=[], attempts=[attempt], systems={"batch": part}, indexes=1)
     evidence.write(tmp_path / "one", found)
     first = (tmp_path / "one").read_bytes()

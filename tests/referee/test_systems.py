@@ -9,7 +9,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 from referee.checker import GONE  # noqa: E402
 from referee.systems import ALL, CANARIES  # noqa: E402
-from referee.systems.base import indexes_of  # noqa: E402
+from referee.systems.base import indexes_of, unit_of, why_of  # noqa: E402
 
 
 def ended(name, found):
@@ -36,7 +36,7 @@ def test_a_job_that_is_gone_is_said_to_be(name):
     assert claims(name, {}) == [(None, 0, GONE)] * 2
 
 
-@pytest.mark.parametrize("name", ["batch", "batch-tuned", "kueue", "holdfast-lane"])
+@pytest.mark.parametrize("name", ["batch", "batch-quick", "batch-tuned", "kueue", "holdfast-lane"])
 def test_a_job_of_batch(name):
     half = {"status": {"completedIndexes": "1"}}
     assert claims(name, {"job-1": half}) == [(None, 0, ""), ("Succeeded", 1, "")]
@@ -53,7 +53,7 @@ def test_a_durablejob_says_why_and_counts(name):
 
 
 def test_a_jobset_says_what_its_job_says_until_it_has_completed():
-    found = {"status": {}, "job": {"status": {"completedIndexes": "0"}}}
+    found = {"status": {}, "jobs": {"0": {"conditions": [{"type": "Complete", "status": "True"}]}}}
     assert claims("jobset", {"job-1": found}) == [("Succeeded", 1, ""), (None, 0, "")]
     found["status"]["conditions"] = [{"type": "Completed", "status": "True", "reason": "AllJobsCompleted"}]
     assert claims("jobset", {"job-1": found})[1] == ("Succeeded", 1, "")
@@ -90,3 +90,31 @@ def test_the_pod_whose_success_counts_is_one_of_the_history():
 def test_what_stands_beside_a_job_says_why_it_waits(name, more):
     assert claims(name, {"job-1": {"status": {"completedIndexes": "0"}, **more}}) == [
         ("Succeeded", 1, ""), (None, 0, "Pending: no quota")]
+
+
+def test_a_pod_is_known_by_its_command():
+    def unit(words, labels=None, first="main"):
+        containers = [{"name": first, "args": [] if first == "wait" else words}] + (
+            [{"name": "main", "command": words}] if first == "wait" else [])
+        return unit_of({"metadata": {"labels": labels or {}}, "spec": {"containers": containers}})
+
+    assert unit(["/worker", "batch", "job-1", "-", "90"], {"batch.kubernetes.io/job-completion-index": "2"}) == ("job-1", 2)
+    assert unit(["/argoexec", "--", "/worker", "argo", "job-1", "1", "90"], first="wait") == ("job-1", 1)
+    assert unit(["/worker", "holdfast-pool", "-", "-", "90"]) is None
+    assert unit(["sleep", "1"]) is None
+
+
+@pytest.mark.parametrize(("status", "why"), [
+    ({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}]},
+     "Unschedulable: no room"),
+    ({"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Taint", "message": "deleting"}]},
+     "Taint: deleting"),
+    ({"containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}]}, "ContainerCreating: "),
+    ({"conditions": [{"type": "Ready", "status": "False", "message": "not it"}]}, "")])
+def test_what_a_pod_says(status, why):
+    assert why_of({"status": status}) == why
+
+
+def test_each_system_has_a_vendor_and_the_canaries_one_of_their_own():
+    assert {kind.vendor for kind in CANARIES.values()} == {"canary"}
+    assert {kind.vendor for kind in ALL.values()} == {"Holdfast", "Kubernetes", "Kueue", "JobSet", "Argo"}

@@ -3,8 +3,8 @@
 import json
 
 from localcluster.tools import ARGO, ensure_argo, pinned_version
-from referee.systems.base import BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, System, worker_pod
-from referee.systems.batch import QUICK
+from referee.systems.base import BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, System, probed, worker_pod
+from referee.systems.batch import AT_ONCE
 
 NAMESPACE = "argo"
 CONTROLLER, EXECUTOR = "holdfast-referee-argo:local", "holdfast-referee-argoexec:local"
@@ -17,9 +17,11 @@ BINDING = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", 
 
 class Argo(System):
     name = "argo"
+    vendor = "Argo"
     resource = "workflows.argoproj.io"
     listing = "argoproj.io/v1alpha1/workflows"
-    settings = "`retryStrategy: {limit: 100, retryPolicy: Always}`; tolerations of 30 s"
+    settings = ("`retryStrategy: {limit: 100, retryPolicy: Always, affinity: {nodeAntiAffinity: {}}}`; tolerations of 0 s; a "
+                "liveness probe")
     promise = ("`Always`: Retry all failed steps", "https://argo-workflows.readthedocs.io/en/release-3.7/retries/")
     controllers = ((NAMESPACE, "app=workflow-controller"),)
 
@@ -48,15 +50,16 @@ class Argo(System):
             {"apiVersion": "v1", "kind": "List", "items": [RESULTS, BINDING]}))
 
     def job(self, name):
-        pod = worker_pod(self.name, name, "{{inputs.parameters.index}}", self.seconds)
+        pod = probed(worker_pod(self.name, name, "{{inputs.parameters.index}}", self.seconds))
         [container] = pod["containers"]
         step = {"name": "run", "template": "run", "withSequence": {"count": str(self.indexes)},
                 "arguments": {"parameters": [{"name": "index", "value": "{{item}}"}]}}
         return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": name}, "spec": {
-            "entrypoint": "all", "serviceAccountName": "default", "volumes": pod["volumes"], "tolerations": QUICK,
+            "entrypoint": "all", "serviceAccountName": "default", "volumes": pod["volumes"], "tolerations": AT_ONCE,
             "templates": [{"name": "all", "steps": [[step]]},
                           {"name": "run", "inputs": {"parameters": [{"name": "index"}]},
-                           "retryStrategy": {"limit": "100", "retryPolicy": "Always"}, "container": {
+                           "retryStrategy": {"limit": "100", "retryPolicy": "Always",
+                                             "affinity": {"nodeAntiAffinity": {}}}, "container": {
                                key: value for key, value in container.items() if key != "name"}}]}}
 
     def claim_of(self, found, index):

@@ -11,6 +11,8 @@ from localcluster import ClusterError, wait_for
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 IMAGE = "holdfast-referee:local"
 IMAGE_FOLDER = ROOT / "tests/referee/images"
+PROBED = "/probed"
+INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-index", "holdfast.dev/index")
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 # Controllers run there: the nemesis takes workers away, and controllers it kills by themselves.
 BESIDE_THE_CONTROL_PLANE = {
@@ -30,6 +32,44 @@ def worker_pod(system, job, index, seconds, **more):
             "resources": {"requests": {"cpu": "5m", "memory": "8Mi"}},
             "volumeMounts": [{"name": "referee", "mountPath": "/referee"}]}],
         "volumes": [{"name": "referee", "hostPath": {"path": "/referee", "type": "Directory"}}], **more}
+
+
+def probed(pod):
+    """The same with what Kubernetes offers against a program that hangs: a liveness probe of the file that it touches.
+    It finds a hang in 30 to 40 s."""
+    [container] = pod["containers"]
+    probe = {"exec": {"command": ["/worker", "check", f"{PROBED}/beat", "10"]}, "periodSeconds": 10, "failureThreshold": 3,
+             "timeoutSeconds": 5}
+    container = container | {
+        "livenessProbe": probe, "env": container["env"] + [{"name": "PROBED_FILE", "value": f"{PROBED}/beat"}],
+        "volumeMounts": container["volumeMounts"] + [{"name": "probed", "mountPath": PROBED}]}
+    return pod | {"containers": [container], "volumes": pod["volumes"] + [{"name": "probed", "emptyDir": {}}]}
+
+
+def unit_of(pod):
+    """(job, index) of a worker's pod, by its command; None: it is none, or a warm one."""
+    container = pod["spec"]["containers"][-1] if pod["spec"]["containers"][0]["name"] == "wait" else pod["spec"]["containers"][0]
+    words = [*container.get("command", []), *container.get("args", [])]
+    if "/worker" not in words or len(words) < words.index("/worker") + 4:
+        return None
+    job, index = words[words.index("/worker") + 2:][:2]
+    if not index.isdigit():
+        labels = pod["metadata"].get("labels", {})
+        index = next((labels[key] for key in INDEX_LABELS if key in labels), "")
+    return (job, int(index)) if job != "-" and index.isdigit() else None
+
+
+def why_of(pod):
+    """What a pod says that it waits for, or why it goes."""
+    status = pod.get("status", {})
+    for found in status.get("conditions", []):
+        if found.get("message") and (found["type"], found["status"]) in (("PodScheduled", "False"), ("DisruptionTarget", "True")):
+            return f"{found.get('reason', '')}: {found['message']}"
+    for container in status.get("containerStatuses", []):
+        waiting = container.get("state", {}).get("waiting", {})
+        if waiting.get("reason"):
+            return f"{waiting['reason']}: {waiting.get('message', '')}"
+    return ""
 
 
 def indexes_of(text):
@@ -78,6 +118,7 @@ def _keep_webhook_to(cluster, path, namespace):
 class System:
     """name: what users of the referee call it, also its namespace's end. version: shown in the report."""
     name = ""
+    vendor = ""          # whose it is: the nemesis chooses nodes by vendors
     version = ""
     resource = ""        # what kubectl deletes
     listing = ""         # group/version/plural of its jobs
@@ -120,6 +161,15 @@ class System:
         if status != 200:
             raise ClusterError(f"{self.name}: {found}")
         return found["items"]
+
+    def pod_reasons(self):
+        """{(job, index): what the newest of its pods that says something says}."""
+        found = {}
+        for pod in sorted(self.listed("v1/pods"), key=lambda one: one["metadata"]["creationTimestamp"]):
+            why = why_of(pod)
+            if why and unit_of(pod):
+                found[unit_of(pod)] = why
+        return found
 
     def objects(self):
         """All its jobs by name, each with what else says something about it."""

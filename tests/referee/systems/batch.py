@@ -3,16 +3,24 @@
 from kueue import API
 from localcluster.tools import pinned_version
 from real_kueue import RealKueue
-from referee.systems.base import System, job_has_ended, keep_webhooks_to, of_indexed_job, waiting_of, worker_pod
+from referee.systems.base import System, job_has_ended, keep_webhooks_to, of_indexed_job, probed, waiting_of, worker_pod
 
 WORKLOADS = API.removeprefix("/apis/") + "/workloads"
 DOCS = "https://kubernetes.io/docs/concepts/workloads/controllers/job/"
-QUICK = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
-         for taint in ("not-ready", "unreachable")]
+
+
+def tolerated_for(seconds):
+    """Tolerations that end so long after a node was marked NotReady; by default it is 300 s."""
+    return [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+            for taint in ("not-ready", "unreachable")]
+
+
+AT_ONCE = tolerated_for(0)
 
 
 class Batch(System):
     name = "batch"
+    vendor = "Kubernetes"
     resource = "jobs.batch"
     listing = "batch/v1/jobs"
     settings = "defaults, Indexed, `backoffLimit: 100`"
@@ -24,7 +32,7 @@ class Batch(System):
         self.version = self.cluster.kubernetes
 
     def job(self, name):
-        pod = worker_pod(self.name, name, "-", self.seconds, restartPolicy="Never", **self.pod_fields())
+        pod = self.pod(worker_pod(self.name, name, "-", self.seconds, restartPolicy="Never"))
         return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
             "completionMode": "Indexed", "completions": self.indexes, "parallelism": self.indexes,
             "backoffLimit": 100, "template": {"spec": pod}, **self.fields()}}
@@ -32,8 +40,8 @@ class Batch(System):
     def fields(self):
         return {}
 
-    def pod_fields(self):
-        return {}
+    def pod(self, pod):
+        return pod
 
     def claim_of(self, found, index):
         return of_indexed_job(found, index)
@@ -42,23 +50,35 @@ class Batch(System):
         return job_has_ended(found)
 
 
+class BatchQuick(Batch):
+    """For quick recovery, without another controller."""
+    name = "batch-quick"
+    settings = "tolerations of 0 s; a liveness probe"
+
+    def pod(self, pod):
+        return probed(pod | {"tolerations": AT_ONCE})
+
+
 class BatchTuned(Batch):
-    """What an administrator can do without another controller."""
+    """For one pod at a time, and no budget for what is not the program's fault."""
     name = "batch-tuned"
-    settings = "tolerations of 30 s, `podReplacementPolicy: Failed`, disruptions ignored by `podFailurePolicy`"
+    settings = ("`podReplacementPolicy: Failed`, disruptions ignored by `podFailurePolicy`, tolerations of 30 s; a "
+                "liveness probe")
 
     def fields(self):
         return {"podReplacementPolicy": "Failed", "podFailurePolicy": {"rules": [
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}}
 
-    def pod_fields(self):
-        return {"tolerations": QUICK}
+    def pod(self, pod):
+        return probed(pod | {"tolerations": tolerated_for(30)})
 
 
 class Kueue(Batch):
-    """Its recovery is to evict a workload whose pods are not ready in time."""
+    """Kubernetes replaces a pod; Kueue evicts a workload for which that does not come in time."""
     name = "kueue"
-    settings = "`waitForPodsReady` with `timeout: 1m`, `recoveryTimeout: 30s`; tolerations of 30 s"
+    vendor = "Kueue"
+    settings = ("`waitForPodsReady` with `timeout: 1m`, `recoveryTimeout: 1m`; tolerations of 0 s; a liveness probe. Its "
+                "alpha `FailureRecoveryPolicy` is off")
     promise = ("RecoveryTimeout defines a timeout, measured since the last transition to the PodsReady=false condition "
                "[...] After exceeding the timeout the corresponding job gets suspended again and requeued",
                "https://kueue.sigs.k8s.io/docs/reference/kueue-config.v1beta2/")
@@ -70,7 +90,7 @@ class Kueue(Batch):
 
     def install(self):
         self.kueue = RealKueue(self.cluster, waitForPodsReady={
-            "timeout": "1m", "recoveryTimeout": "30s", "requeuingStrategy": {"backoffBaseSeconds": 5}})
+            "timeout": "1m", "recoveryTimeout": "1m", "requeuingStrategy": {"backoffBaseSeconds": 5}})
         self.kueue.__enter__()  # it stays: the cluster is deleted with it
         self.version = pinned_version("kueue", "sigs.k8s.io/kueue")
         if self.cluster.api("GET", f"{API}/clusterqueues/referee")[0] == 404:
@@ -89,8 +109,8 @@ class Kueue(Batch):
         job["spec"]["suspend"] = True
         return job
 
-    def pod_fields(self):
-        return {"tolerations": QUICK}
+    def pod(self, pod):
+        return probed(pod | {"tolerations": AT_ONCE})
 
     def objects(self):
         """The Jobs, each with its Workload, which says what Kueue waits for."""

@@ -9,8 +9,8 @@ API = "holdfast.dev/v1alpha1"
 DOCS = "bounds.md"
 LEASE, PROGRESS, LOST_AFTER = 30, 30, 40
 POOL_LEASE = 10
-# Beside the documented bound, which ends with the record of the next attempt: the pod's start.
-START = 10
+# Beside the documented bound, which ends with the record of the next attempt: the start of the pod, or of the command.
+START, WARM_START = 10, 3
 # A pod that gets the dead node again is lost at once, and waits (docs/bounds.md, The dead node again).
 DEAD_AGAIN = 30
 RETRY = 11
@@ -19,6 +19,7 @@ NODES = ("node-killed", "node-gone", "node-paused", "node-cut-off", "kubelet-sto
 
 class Holdfast(System):
     name = "holdfast"
+    vendor = "Holdfast"
     resource = "durablejobs.holdfast.dev"
     listing = f"{API}/durablejobs"
     settings = "defaults (`lostAfterSeconds: 40`)"
@@ -83,13 +84,16 @@ class Heartbeat(Holdfast):
         if kind in NODES:
             # The next pod may get the silent node, until that is known to be silent.
             return LOST_AFTER + 1 + DEAD_AGAIN + START
-        return {"process-frozen": 2 * LEASE + 1 + START, "process-hung": PROGRESS + 1 + RETRY + LEASE + START,
-                "process-crashed": RETRY + LEASE + START}.get(kind)
+        # After a crash or a hang the kubelet reports the old container's end, and nobody waits for its Lease.
+        return {"process-frozen": 2 * LEASE + 1 + START, "process-hung": PROGRESS + 1 + RETRY + START,
+                "process-crashed": RETRY + START,
+                # Its agent stops the program while it cannot renew, and the count begins when the outage is over.
+                "api-server-paused": 2 * LEASE + 1 + START, "etcd-paused": 2 * LEASE + 1 + START}.get(kind)
 
 
 class Pool(Holdfast):
     name = "holdfast-pool"
-    settings = f"8 workers of 2 slots, `leaseDurationSeconds: {POOL_LEASE}`, `progressDeadlineSeconds: {PROGRESS}`"
+    settings = f"12 workers of 2 slots, `leaseDurationSeconds: {POOL_LEASE}`, `progressDeadlineSeconds: {PROGRESS}`"
     promise = ("a worker is silent: `leaseDurationSeconds` + 1 s for each of its attempts", DOCS)
 
     def clear(self):
@@ -100,7 +104,7 @@ class Pool(Holdfast):
     def prepare(self):
         pool = {"apiVersion": API, "kind": "WorkerPool", "metadata": {"name": "pool"}, "spec": {
             "template": {"spec": worker_pod(self.name, "-", "-", self.seconds, terminationGracePeriodSeconds=10)},
-            "minWorkers": 8, "maxWorkers": 12,
+            "minWorkers": 12, "maxWorkers": 16,
             "slotsPerWorker": 2, "leaseDurationSeconds": POOL_LEASE}}
         self.cluster.kubectl("-n", self.namespace, "apply", "-f", "-", input=json.dumps(pool))
 
@@ -108,9 +112,9 @@ class Pool(Holdfast):
         return {"heartbeat": {"progressDeadlineSeconds": PROGRESS}, "workerPool": {"name": "pool"}}
 
     def bound(self, kind):
-        if kind in NODES or kind == "process-frozen":
-            return POOL_LEASE + 1 + START
-        return {"process-hung": PROGRESS + 1 + RETRY + START, "process-crashed": RETRY + START}.get(kind)
+        if kind in (*NODES, "process-frozen", "api-server-paused", "etcd-paused"):
+            return POOL_LEASE + 1 + WARM_START
+        return {"process-hung": PROGRESS + 1 + RETRY + WARM_START, "process-crashed": RETRY + WARM_START}.get(kind)
 
 
 class Lane(Holdfast):
@@ -144,19 +148,21 @@ class Lane(Holdfast):
 
 
 class CanarySlow(Holdfast):
-    """Ours with a window that is three times as long as the one that it is judged by. The referee must find that it
+    """Ours with a window that is more than twice as long as the one that it is judged by. The referee must find that it
     is late."""
     name = "canary-slow"
-    settings = "Holdfast, wrong on purpose: `lostAfterSeconds: 120`, judged by the bound of 40"
+    vendor = "canary"
+    settings = "Holdfast with its defaults, wrong on purpose: judged as if it had `lostAfterSeconds: 15`"
 
-    def work(self, name):
-        return super().work(name) | {"lostAfterSeconds": 120}
+    def bound(self, kind):
+        return 15 + 1 + START if kind in NODES else None
 
 
 class Canary(Heartbeat):
     """Ours without the fence: an agent that never gives its Lease up, in a release of its own, in a namespace that the
     API server's fence does not cover. The referee must find that its attempts overlap."""
     name = "canary"
+    vendor = "canary"
     lease = 10  # so that its next attempt begins long before a cut-off one has done its work
     settings = "Holdfast with a heartbeat of 10 s, broken on purpose: no fence"
     promise = ("", "")

@@ -2,6 +2,7 @@
 // Kubernetes, so that a node that is cut off still writes, and that can be told to crash or to hang.
 //
 //   worker SYSTEM JOB INDEX SECONDS      "-" for JOB or INDEX: from HOLDFAST_JOB_NAME, JOB_COMPLETION_INDEX
+//   worker check FILE SECONDS            for a liveness probe: is the file that it touches younger than that?
 //
 // Folder /referee: ledger/KEY.ndjson is written, switch/KEY is read ("crash", "hang"). KEY is the pod's UID and the
 // moment of the start, so that each start of the process has its own. Times are CLOCK_BOOTTIME in seconds: all nodes
@@ -74,9 +75,10 @@ std::string told(const std::string& key) {
   return word;
 }
 
-// For a program that is watched for progress: it touches the file that it was given.
+// For a program that is watched for progress: it touches the file that it was given, by Holdfast or for its probe.
 void report_progress() {
-  const std::string file = variable("HOLDFAST_PROGRESS_FILE");
+  std::string file = variable("HOLDFAST_PROGRESS_FILE");
+  if (file.empty()) file = variable("PROBED_FILE");
   if (file.empty()) return;
   const int opened = open(file.c_str(), O_WRONLY | O_CREAT, 0644);
   if (opened < 0) return;
@@ -84,9 +86,17 @@ void report_progress() {
   close(opened);
 }
 
+int check(const char* file, const char* seconds) {
+  struct stat found{};
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return stat(file, &found) == 0 && time.tv_sec - found.st_mtim.tv_sec <= std::atoi(seconds) ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
+  if (count == 4 && std::string(arguments[1]) == "check") return check(arguments[2], arguments[3]);
   if (count != 5) {
     std::fprintf(stderr, "usage: worker SYSTEM JOB INDEX SECONDS\n");
     return 2;
