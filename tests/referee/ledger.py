@@ -70,6 +70,8 @@ def attempts_of(lines):
             setattr(attempt, event, line["at"])
         else:
             raise ValueError(f"the ledger has an event {event!r}")
+        if attempt.unit != unit:
+            raise ValueError(f"two runs have written as {line['key']}: {attempt.unit} and {unit}")
     return sorted(found.values(), key=lambda attempt: attempt.start)
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 
 from referee.checker import Struck
+from referee.cluster import AWAY
 from referee.ledger import read
 from localcluster import ClusterError, wait_for
 from referee.strikes import GONE, NODE, PROCESS, STILL_RUNS
@@ -220,6 +221,14 @@ class Nemesis:
             yield [], []
         finally:
             self._signal("CONT", process)
+        # It is over when the API server answers from etcd again.
+        wait_for("the API server to answer", self._answers, UNDO, poll=0.2)
+
+    def _answers(self):
+        try:
+            return self.cluster.api("GET", "/api/v1/namespaces/default", timeout=2)[0] == 200
+        except AWAY:
+            return False
 
     def _signal(self, signal, process):
         self.cluster.on_node(self._control_plane, "pkill", f"-{signal}", "-x", process[:15])

@@ -217,6 +217,11 @@ def test_an_attempt_that_nobody_asked_for_stops_the_referee():
         judge(Run(attempts_of(lines("a", 100, 10)), [], [], OVER))
 
 
+def test_two_runs_with_one_key_stop_the_referee():
+    with pytest.raises(ValueError, match="two runs have written"):
+        attempts_of(lines("a", 100, 10) + lines("a", 100, 10, unit=Unit("it", "job-1", 1)))
+
+
 def test_a_line_that_a_power_cut_has_cut_off_is_left_out(tmp_path):
     (tmp_path / "a.ndjson").write_text(
         '{"at":1,"event":"start","system":"it","job":"j","index":0,"key":"a","pod":"p","node":"n","token":"1"}\n{"at":2,"ev')

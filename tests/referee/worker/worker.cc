@@ -4,8 +4,8 @@
 //   worker SYSTEM JOB INDEX SECONDS      "-" for JOB or INDEX: from HOLDFAST_JOB_NAME, JOB_COMPLETION_INDEX
 //   worker check FILE SECONDS            for a liveness probe: is the file that it touches younger than that?
 //
-// Folder /referee: ledger/KEY.ndjson is written, switch/KEY is read ("crash", "hang"). KEY is the pod's UID and the
-// moment of the start, so that each start of the process has its own. Times are CLOCK_BOOTTIME in seconds: all nodes
+// Folder /referee: ledger/KEY.ndjson is written, switch/KEY is read ("crash", "hang"). KEY is the pod's UID, the job, the
+// index and the moment of the start, so that each start has its own, also two of a warm worker at one moment. Times are CLOCK_BOOTTIME in seconds: all nodes
 // of one machine share it, and it goes on while a process is frozen.
 #include <fcntl.h>
 #include <signal.h>
@@ -46,20 +46,23 @@ std::string given(const char* argument, const char* name) {
 }
 
 void pause_for(double seconds) {
-  timespec time{static_cast<time_t>(seconds), static_cast<long>((seconds - static_cast<time_t>(seconds)) * 1e9)};
+  timespec time{static_cast<time_t>(seconds),
+                static_cast<long>((seconds - static_cast<time_t>(seconds)) * 1e9)};
   nanosleep(&time, nullptr);  // a signal ends it early
 }
 
 class Ledger {
  public:
   Ledger(const std::string& key, std::string who)
-      : file_(open(("/referee/ledger/" + key + ".ndjson").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644)),
+      : file_(open(("/referee/ledger/" + key + ".ndjson").c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                   0644)),
         who_(std::move(who)) {}
   bool is_open() const { return file_ >= 0; }
 
   // One write for each line: lines are whole, whenever the process dies.
   void note(const char* event) const {
-    const std::string line = "{\"at\":" + text_of(now()) + ",\"event\":\"" + event + "\"," + who_ + "}\n";
+    const std::string line =
+        "{\"at\":" + text_of(now()) + ",\"event\":\"" + event + "\"," + who_ + "}\n";
     if (write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(3);
   }
 
@@ -87,10 +90,11 @@ void report_progress() {
 }
 
 int check(const char* file, const char* seconds) {
-  struct stat found{};
+  struct stat found {};
   timespec time{};
   clock_gettime(CLOCK_REALTIME, &time);
-  return stat(file, &found) == 0 && time.tv_sec - found.st_mtim.tv_sec <= std::atoi(seconds) ? 0 : 1;
+  return stat(file, &found) == 0 && time.tv_sec - found.st_mtim.tv_sec <= std::atoi(seconds) ? 0
+                                                                                             : 1;
 }
 
 }  // namespace
@@ -103,11 +107,14 @@ int main(int count, char** arguments) {
   }
   signal(SIGTERM, [](int) { term = 1; });
   const std::string pod = variable("POD_UID");
-  const std::string key = (pod.empty() ? "nowhere" : pod) + "-" + text_of(now());
-  const Ledger ledger(
-      key, "\"system\":\"" + std::string(arguments[1]) + "\",\"job\":\"" + given(arguments[2], "HOLDFAST_JOB_NAME") +
-               "\",\"index\":" + given(arguments[3], "JOB_COMPLETION_INDEX") + ",\"key\":\"" + key + "\",\"pod\":\"" +
-               pod + "\",\"node\":\"" + variable("NODE_NAME") + "\",\"token\":\"" + variable("HOLDFAST_ATTEMPT") + "\"");
+  const std::string job = given(arguments[2], "HOLDFAST_JOB_NAME"),
+                    index = given(arguments[3], "JOB_COMPLETION_INDEX");
+  const std::string key =
+      (pod.empty() ? "nowhere" : pod) + "-" + job + "-" + index + "-" + text_of(now());
+  const Ledger ledger(key, "\"system\":\"" + std::string(arguments[1]) + "\",\"job\":\"" + job +
+                               "\",\"index\":" + index + ",\"key\":\"" + key + "\",\"pod\":\"" +
+                               pod + "\",\"node\":\"" + variable("NODE_NAME") + "\",\"token\":\"" +
+                               variable("HOLDFAST_ATTEMPT") + "\"");
   if (!ledger.is_open()) {
     std::perror("worker: /referee/ledger");
     return 2;
