@@ -84,10 +84,20 @@ class Cluster(RealCluster):
         return len(self.api("GET", f"/api/v1/namespaces/{namespace}/pods")[1]["items"])
 
 
+def wake_nodes():
+    """A run that was killed leaves nodes stopped or paused, which take no images."""
+    found = subprocess.run(["kind", "get", "nodes", "--name", NAME], text=True, capture_output=True, check=False)
+    for node in found.stdout.split():
+        subprocess.run(["docker", "unpause", node], capture_output=True, check=False)
+        subprocess.run(["docker", "start", node], capture_output=True, check=False)
+
+
 @contextlib.contextmanager
 def cluster(keep):
     """A new one, with the images of this tree; or with `keep` the one that is there, which also stays."""
     clear_ledger()
+    if keep:
+        wake_nodes()
     config = FOLDER / "kind.json"
     config.write_text(json.dumps(kind_config()))
     subprocess.run([ROOT / "hack/kind/up", NAME], check=True, cwd=ROOT, env=dict(
