@@ -10,10 +10,11 @@ from collections import defaultdict
 
 from referee.ledger import BEAT, STILL
 from referee.strikes import GONE as NODE_GONE
-from referee.strikes import NODE
 
 OUTAGES = ("api-server-paused", "etcd-paused")
 CAUGHT_UP = 15  # seconds after an outage
+# A node on which its attempts work on, and from which nothing is heard.
+SILENT = ("node-cut-off", "kubelet-stopped")
 # What ends a process for sure, whatever else strikes it.
 DEADLY = ("process-crashed", "node-killed", NODE_GONE)
 # What ends an attempt as a failure of its program; all else is a loss.
@@ -98,7 +99,7 @@ class Verdict:
     repeated: list = dataclasses.field(default_factory=list)     # units whose program came to its end twice
     overlaps: list = dataclasses.field(default_factory=list)     # (unit, seconds, kind)
     recoveries: list = dataclasses.field(default_factory=list)
-    # As Recovery, of the attempts whose node was struck, but from the strike on: whether or not they worked on.
+    # As Recovery, of the attempts whose node fell silent, but from the strike on: whether or not they worked on.
     replaced: list = dataclasses.field(default_factory=list)
     waste: list = dataclasses.field(default_factory=list)        # attempts
     thrown_away: float = 0.0                                     # seconds of work that no outcome has
@@ -156,7 +157,7 @@ def _judge_attempts(own, run, verdict):
         verdict.struck += any(_met(attempt, strike) for strike in run.strikes)
         verdict.overlaps += [(attempt.unit, seconds, cause.kind if cause else "") for other in own[number + 1:]
                              if (seconds := _together(attempt, other)) > 0]
-        if cause and (cause.kind in NODE or cause.kind == NODE_GONE):
+        if cause and cause.kind in SILENT:
             verdict.replaced += _replaced(own, number, causes, run)
         if attempt.end is not None:
             verdict.thrown_away += attempt.worked if ended else 0
@@ -177,7 +178,11 @@ def _recovery(own, number, causes, run):
     last = max(min(end, start) for attempt in before for begin, end in attempt.alive() if begin <= start)
     if start - last <= STILL and any(attempt.last > start for attempt in before):
         return []
-    return [_measured(own[number].unit, causes, number, last, start, run)]
+    # What hung or was frozen had given no sign for a while when its node died.
+    cause = causes[number]
+    hung = cause and cause.kind in DEADLY and cause.begin > last + STILL
+    begin = min(cause.begin, start) if hung else last
+    return [_measured(own[number].unit, causes, number, begin, start, run)]
 
 
 def _replaced(own, number, causes, run):

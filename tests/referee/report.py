@@ -7,8 +7,8 @@ import statistics
 from collections import Counter
 
 from referee import evidence as evidences
-from referee.checker import FAILURES, UNKNOWN
-from referee.strikes import CONTROL, GONE, KINDS, NODE
+from referee.checker import FAILURES, SILENT, UNKNOWN
+from referee.strikes import CONTROL, KINDS
 from referee.systems import CANARIES
 
 # Overlaps below two beats say little: a beat is written when its half second is over.
@@ -16,8 +16,9 @@ LEAST_OVERLAP = 1.0
 # The next controller is up so long after a kill (its kubelet backs off, 10 s and more), and takes over in T
 # (docs/bounds.md).
 CONTROLLER_BACK, TAKE_OVER = 20, 17
-# An outage of the API server up to here is none for Holdfast, which renews each 2 s and forgives 5 s.
-FORGIVEN = 3
+# An outage of the API server up to here is none for Holdfast, which renews each 2 s and forgives 5 s. Counts begin at
+# its first renewal after the outage.
+FORGIVEN, RENEWS = 3, 2
 # A loss after another one waits, 10 s at first and twice as long each time (docs/phases.md, retryBackoff).
 BACKOFF, LONGEST_BACKOFF = 10, 360
 
@@ -34,7 +35,7 @@ def record_of(evidence):
                                              "seconds", "failed_strikes")}
     record["strikes"] = [[one["kind"], round(one["begin"] - begin, 1), round(one["end"] - begin, 1)]
                          for one in sorted(evidence["strikes"], key=lambda one: one["begin"])]
-    record["systems"] = {name: _of(part, verdicts[name], begin) for name, part in evidence["systems"].items()}
+    record["systems"] = {name: _of(name, part, verdicts[name], begin) for name, part in evidence["systems"].items()}
     record["void"] = void(record)
     return record
 
@@ -45,12 +46,18 @@ def _measured(found, begin):
              [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row] for one in found]
 
 
-def _of(part, verdict, begin):
+def bounds_of(name):
+    """By kind of strike, in seconds."""
+    system = evidences.KINDS[name](None, 1, 1)
+    return {kind: system.bound(kind) for kind in KINDS if system.bound(kind) is not None}
+
+
+def _of(name, part, verdict, begin):
     def unit(one):
         return f"{one.job}/{one.index}"
 
     return {
-        "version": part["version"], "settings": part["settings"], "bounds": part["bounds"],
+        "version": part["version"], "settings": part["settings"], "bounds": bounds_of(name),
         "units": verdict.units, "succeeded": verdict.succeeded, "struck": verdict.struck,
         "failed": [[unit(one), why] for one, why in verdict.failed],
         "stuck": [[unit(one), why] for one, why in verdict.stuck],
@@ -88,15 +95,17 @@ def allowed(entry, recovery):
 
     What strikes while the count still runs starts it anew (docs/bounds.md): an outage of the API server when it is over;
     a kill of the controllers when the next ones have taken over, up to twice the bound; and another node that falls
-    silent, on which the next attempt may have been put, when it does. A second loss in a row waits; the first failure
-    does too, and the bound has that."""
+    silent, on which the next attempt may have been put, when it does. That attempt was lost before it gave a sign. A
+    second loss in a row waits, and each further one twice as long; the first failure does too, and the bound has that."""
     _, kind, _, _, beside, row = recovery
     bound = entry["bounds"].get(kind)
     if bound is None:
         return None
-    backoff = min(LONGEST_BACKOFF, BACKOFF * 2 ** (row - (1 if kind in FAILURES else 2)))
-    limit = bound + (backoff if row > 1 else 0)
-    own = limit
+
+    def waits(losses):
+        return min(LONGEST_BACKOFF, BACKOFF * 2 ** (losses - (1 if kind in FAILURES else 2))) if losses > 1 else 0
+
+    own = limit = bound + waits(row)
     for other, begin, end in sorted(beside, key=lambda one: one[1]):
         if begin >= limit:
             break
@@ -105,9 +114,10 @@ def allowed(entry, recovery):
                 limit = max(limit, min(end + CONTROLLER_BACK + TAKE_OVER + own, 2 * own + TAKE_OVER))
         elif other in CONTROL:
             if end >= 0 and end - begin > FORGIVEN:
-                limit = max(limit, end + own)
-        elif begin >= -UNKNOWN:
-            limit = max(limit, begin + entry["bounds"].get(other, 0))
+                limit = max(limit, end + RENEWS + own)
+        elif begin >= -UNKNOWN and other in entry["bounds"]:
+            row += 1
+            limit = max(limit, begin + entry["bounds"][other] + waits(row))
     return round(limit, 1)
 
 
@@ -206,7 +216,7 @@ def bounds_table(records):
     for name in names(records):
         entries = _entries(records, name)
         for kind in KINDS:
-            key = "replaced" if kind in (GONE, *NODE) else "recoveries"
+            key = "replaced" if kind in SILENT else "recoveries"
             found = [(one[2], allowed(entry, one)) for entry in entries for one in entry[key]
                      if one[1] == kind and allowed(entry, one) is not None]
             if not found:

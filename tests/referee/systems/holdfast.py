@@ -81,6 +81,8 @@ class Heartbeat(Holdfast):
         return {"heartbeat": {"leaseDurationSeconds": self.lease, "progressDeadlineSeconds": PROGRESS}, **super().work(name)}
 
     def bound(self, kind):
+        if kind == "kubelet-stopped":
+            return None  # its agents renew on
         if kind in NODES:
             # The next pod may get the silent node, until that is known to be silent.
             return LOST_AFTER + 1 + DEAD_AGAIN + START
@@ -112,7 +114,15 @@ class Pool(Holdfast):
         return {"heartbeat": {"progressDeadlineSeconds": PROGRESS}, "workerPool": {"name": "pool"}}
 
     def bound(self, kind):
-        if kind in (*NODES, "process-frozen", "api-server-paused", "etcd-paused"):
+        if kind == "kubelet-stopped":
+            return None
+        # Most of its workers may be there: then it waits twice (docs/bounds.md, Mass silence).
+        if kind in NODES:
+            return 2 * POOL_LEASE + 1 + WARM_START
+        # That ends all its workers, and new ones have to start.
+        if kind in ("api-server-paused", "etcd-paused"):
+            return 2 * POOL_LEASE + 1 + START
+        if kind == "process-frozen":
             return POOL_LEASE + 1 + WARM_START
         return {"process-hung": PROGRESS + 1 + RETRY + WARM_START, "process-crashed": RETRY + WARM_START}.get(kind)
 
