@@ -64,6 +64,14 @@ class Wait:
     pod: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class Pod:
+    """Of one attempt of a unit; it may never have begun. created: by the API server's clock, a whole second."""
+    unit: object
+    uid: str
+    created: float
+
+
 @dataclasses.dataclass
 class Run:
     """All that is judged. claims: of all units that were asked for, at the time `over`; where the object is gone, the
@@ -74,6 +82,7 @@ class Run:
     over: float
     submitted: dict = dataclasses.field(default_factory=dict)
     waits: list = dataclasses.field(default_factory=list)
+    pods: list = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -101,6 +110,9 @@ class Verdict:
     recoveries: list = dataclasses.field(default_factory=list)
     # As Recovery, of the attempts whose node fell silent, but from the strike on: whether or not they worked on.
     replaced: list = dataclasses.field(default_factory=list)
+    # As Recovery, until the next pod was created: a system's own part. From the last beat, or from the strike where the
+    # node fell silent. Of systems with a pod for each attempt.
+    decisions: list = dataclasses.field(default_factory=list)
     waste: list = dataclasses.field(default_factory=list)        # attempts
     thrown_away: float = 0.0                                     # seconds of work that no outcome has
     starts: list = dataclasses.field(default_factory=list)       # seconds from a job's creation to a unit's first sign
@@ -112,6 +124,9 @@ def judge(run):
     by_unit = defaultdict(list)
     for attempt in run.attempts:
         by_unit[attempt.unit].append(attempt)
+    pods = defaultdict(list)
+    for pod in sorted(run.pods, key=lambda one: one.created):
+        pods[pod.unit].append(pod)
     asked = {claim.unit for claim in run.claims}
     strange = set(by_unit) - asked
     if strange:
@@ -121,6 +136,7 @@ def judge(run):
         verdict, own = verdicts[claim.unit.system], by_unit[claim.unit]
         _judge_claim(claim, own, verdict)
         _judge_attempts(own, run, verdict)
+        verdict.decisions += _decisions(own, pods[claim.unit], run)
         created = run.submitted.get((claim.unit.system, claim.unit.job))
         if own and created is not None:
             verdict.starts.append(own[0].start - created)
@@ -190,6 +206,24 @@ def _replaced(own, number, causes, run):
     begin = causes[number].begin
     start = next((attempt.start for attempt in own[number + 1:] if attempt.start > begin), None)
     return [] if start is None else [_measured(own[number].unit, causes, number, begin, start, run)]
+
+
+def _decisions(own, pods, run):
+    """Of each attempt that a strike ended, or whose node it silenced, and that has a next pod."""
+    found = []
+    attempts = {attempt.pod: attempt for attempt in own}
+    causes = []
+    for number, (pod, successor) in enumerate(zip(pods, pods[1:])):
+        attempt = attempts.get(pod.uid)
+        # One without a sign of life went to a node that was gone: a loss.
+        causes.append(_cause(attempt, run.strikes, successor.created) if attempt else None)
+        cause = causes[number]
+        if not cause:
+            continue
+        hung = cause.kind in DEADLY and cause.begin > attempt.last + STILL
+        begin = cause.begin if hung or cause.kind in SILENT else attempt.last
+        found.append(_measured(attempt.unit, causes, number, begin, max(begin, successor.created), run))
+    return found
 
 
 def _measured(unit, causes, number, begin, start, run):

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 
-from referee.checker import Struck
+from referee.checker import DEADLY, Struck
 from referee.cluster import AWAY
 from referee.ledger import read
 from localcluster import ClusterError, wait_for
@@ -67,6 +67,8 @@ class Nemesis:
         try:
             at = clock()
             with self._effect(strike) as (nodes, keys):
+                if strike.kind in DEADLY:
+                    at = clock()  # what was frozen was thawed first
                 self.say(f"{strike.kind} {' '.join(nodes)} {len(keys) or ''}".rstrip())
                 time.sleep(max(0.0, begin + strike.end - clock()))
             with self._lock:
@@ -166,16 +168,20 @@ class Nemesis:
 
     @contextlib.contextmanager
     def _process(self, strike):
-        victims = self._victims(strike)
+        victims, struck = self._victims(strike), []
         with contextlib.ExitStack() as undo:
             for victim in victims:
                 if strike.kind == "process-frozen":
-                    undo.enter_context(self._frozen(victim))
+                    try:
+                        undo.enter_context(self._frozen(victim))
+                    except ClusterError:
+                        continue  # it has just ended
                 else:
                     switch = self.folder / "switch" / victim.key
                     switch.write_text("crash" if strike.kind == "process-crashed" else "hang")
                     undo.callback(switch.unlink)
-            yield [], [key for victim in victims for key in self._keys_with(strike, victim)]
+                struck.append(victim)
+            yield [], [key for victim in struck for key in self._keys_with(strike, victim)]
             if strike.kind == "process-crashed":
                 time.sleep(STILL_RUNS)  # until it has read its switch
 

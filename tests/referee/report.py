@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 
 from referee import evidence as evidences
-from referee.checker import FAILURES, SILENT, UNKNOWN
+from referee.checker import FAILURES, UNKNOWN
 from referee.strikes import CONTROL, KINDS
 from referee.systems import CANARIES
 
@@ -69,7 +69,8 @@ def _of(name, part, verdict, begin):
         "thrown_away": round(verdict.thrown_away), "starts": [round(one, 1) for one in verdict.starts],
         "waits": [[unit(one), round(at - begin, 1), why] for one, at, why in verdict.waits],
         "jobs": len(part["submitted"]),
-        "recoveries": _measured(verdict.recoveries, begin), "replaced": _measured(verdict.replaced, begin)}
+        "recoveries": _measured(verdict.recoveries, begin), "replaced": _measured(verdict.replaced, begin),
+        "decisions": _measured(verdict.decisions, begin), "by_pod": evidences.KINDS[name].by_pod}
 
 
 def void(record):
@@ -115,17 +116,21 @@ def allowed(entry, recovery):
         elif other in CONTROL:
             if end >= 0 and end - begin > FORGIVEN:
                 limit = max(limit, end + RENEWS + own)
-        elif begin >= -UNKNOWN and other in entry["bounds"]:
+        elif begin >= -UNKNOWN and other in entry["bounds"] and not entry["by_pod"]:
             row += 1
             limit = max(limit, begin + entry["bounds"][other] + waits(row))
     return round(limit, 1)
 
 
+def judged_by_bound(entry):
+    """What a bound is about: the creation of the next pod; where attempts have no pod of their own, the first beat of
+    the next attempt, also where the old one worked on."""
+    return entry["decisions"] if entry["by_pod"] else [*entry["recoveries"], *entry["replaced"]]
+
+
 def late(entry):
-    """What took longer in one record than one system promises: recoveries, and the replacement of attempts whose node
-    was struck, also of those that worked on."""
-    return [one for one in (*entry["recoveries"], *entry["replaced"])
-            if (most := allowed(entry, one)) is not None and one[2] > most]
+    """What took longer in one record than one system promises."""
+    return [one for one in judged_by_bound(entry) if (most := allowed(entry, one)) is not None and one[2] > most]
 
 
 def names(records):
@@ -216,8 +221,7 @@ def bounds_table(records):
     for name in names(records):
         entries = _entries(records, name)
         for kind in KINDS:
-            key = "replaced" if kind in SILENT else "recoveries"
-            found = [(one[2], allowed(entry, one)) for entry in entries for one in entry[key]
+            found = [(one[2], allowed(entry, one)) for entry in entries for one in judged_by_bound(entry)
                      if one[1] == kind and allowed(entry, one) is not None]
             if not found:
                 continue

@@ -1,7 +1,7 @@
 """The checker over made-up ledgers: each verdict is found where it is, and nowhere else."""
 
 import pytest
-from referee.checker import GONE, UNENDED, Claim, Run, Struck, Wait, judge
+from referee.checker import GONE, UNENDED, Claim, Pod, Run, Struck, Wait, judge
 from referee.ledger import Unit, attempts_of, packed, read, unpacked
 
 UNIT = Unit("it", "job-1", 0)
@@ -20,9 +20,10 @@ def lines(key, begin, seconds, node="n1", last=None, unit=UNIT, still=()):
     return found + ([line(last, begin + seconds + 0.01)] if last else [])
 
 
-def verdict(ledger, *strikes, outcome="Succeeded", counted=1, why="", submitted=90.0, waits=(), **more):
+def verdict(ledger, *strikes, outcome="Succeeded", counted=1, why="", submitted=90.0, waits=(), pods=(), **more):
     claims = [Claim(UNIT, outcome, counted, why, **more)]
-    return judge(Run(attempts_of(ledger), strikes, claims, OVER, {("it", "job-1"): submitted}, waits))["it"]
+    return judge(Run(attempts_of(ledger), strikes, claims, OVER, {("it", "job-1"): submitted}, waits,
+                     [Pod(UNIT, uid, at) for uid, at in pods]))["it"]
 
 
 def assert_clean(found, but=()):
@@ -136,6 +137,28 @@ def test_what_an_outage_ended_is_waste_with_a_kind():
     assert (recovery.kind, recovery.seconds, recovery.beside) == ("etcd-paused", 42, (("etcd-paused", -20, 2),))
     assert len(found.waste) == 1
     assert verdict(ledger, Struck("etcd-paused", 60, 90)).recoveries[0].kind == ""
+
+
+def test_a_decision_is_the_next_pods_creation_whether_or_not_that_begins():
+    ledger = lines("a", 100, 10) + lines("c", 190, 20, node="n3", last="end")
+    found = verdict(ledger, Struck("node-killed", 110, 300, ("n1",)), pods=[("a", 95), ("b", 152), ("c", 180)])
+    [decision] = found.decisions
+    assert (decision.kind, decision.seconds, decision.row) == ("node-killed", 42, 1)
+    [recovery] = found.recoveries
+    assert recovery.seconds == 80
+
+
+def test_a_decision_about_a_silent_node_counts_from_the_strike():
+    ledger = lines("a", 100, 80, last="end") + lines("b", 160, 20, node="n2", last="end")
+    [decision] = verdict(ledger, Struck("node-cut-off", 110, 300, ("n1",)), pods=[("a", 95), ("b", 151)]).decisions
+    assert decision.seconds == 41
+
+
+def test_attempts_that_never_began_are_losses_in_the_row():
+    ledger = lines("a", 100, 10) + lines("c", 200, 10, node="n3") + lines("d", 300, 10, node="n2", last="end")
+    strikes = [Struck("node-killed", 110, 280, ("n1",)), Struck("node-paused", 210, 290, ("n3",))]
+    rows = [one.row for one in verdict(ledger, *strikes, pods=[("a", 95), ("b", 152), ("c", 190), ("d", 270)]).decisions]
+    assert rows == [1, 3]
 
 
 def test_losses_and_failures_are_counted_apart():

@@ -13,7 +13,7 @@ from referee import evidence, report  # noqa: E402
 def entry(*recoveries, **more):
     return {"version": "v1", "settings": "none", "units": 3, "struck": 2, "bounds": {"node-killed": 81, "node-paused": 81, "process-crashed": 21}, "succeeded": 3,
             "failed": [], "stuck": [], "lost": [], "double": [], "repeated": [], "overlaps": [], "waste": [],
-            "thrown_away": 0, "starts": [], "waits": [], "jobs": 1, "replaced": [], "recoveries": list(recoveries), **more}
+            "thrown_away": 0, "starts": [], "waits": [], "jobs": 1, "by_pod": False, "replaced": [], "decisions": [], "recoveries": list(recoveries), **more}
 
 
 def recovery(seconds, kind="node-killed", beside=(), row=1):
@@ -66,6 +66,13 @@ def test_a_replacement_can_be_late_too():
     assert report.late(entry(replaced=[recovery(82)])) == [recovery(82)]
 
 
+def test_where_each_attempt_has_a_pod_its_creation_counts():
+    found = entry(recovery(900), by_pod=True, replaced=[recovery(900)], decisions=[recovery(81), recovery(82)])
+    assert report.late(found) == [recovery(82)]
+    again = [["node-paused", 20, 90]]
+    assert report.allowed(found, recovery(1, beside=again)) == 81, "a pod on a silent node is one that was created"
+
+
 def test_losses_in_a_row_back_off():
     assert_limit(81 + 20, row=3)
     assert_limit(81 + 360, row=30)
@@ -115,7 +122,8 @@ def test_evidence_is_judged_from_its_file(tmp_path):
         "completedIndexes": "0", "conditions": [{"type": "Complete", "status": "True"}]}}
     part = {"version": "v1", "settings": "none", "submitted": {"job-1": 8.0},
             "objects": {"job-1": evidence.kept(job)}, "waits": [[9.0, "job-1", 0, "", ""]]}
-    found = record(begin=5.0, over=100.0, failed_strikes=[], attempts=[attempt], systems={"batch": part}, indexes=1)
+    found = record(begin=5.0, over=100.0, failed_strikes=[], attempts=[attempt], systems={"batch": part}, indexes=1,
+                   pods=[["a", "batch", "job-1", 0, 9.0]])
     evidence.write(tmp_path / "one", found)
     first = (tmp_path / "one").read_bytes()
     evidence.write(tmp_path / "one", evidence.read(tmp_path / "one"))

@@ -118,6 +118,7 @@ def _keep_webhook_to(cluster, path, namespace):
 class System:
     """name: what users of the referee call it, also its namespace's end. version: shown in the report."""
     name = ""
+    by_pod = True        # each attempt has a pod of its own
     vendor = ""          # whose it is: the nemesis chooses nodes by vendors
     version = ""
     resource = ""        # what kubectl deletes

@@ -9,11 +9,12 @@ API = "holdfast.dev/v1alpha1"
 DOCS = "bounds.md"
 LEASE, PROGRESS, LOST_AFTER = 30, 30, 40
 POOL_LEASE = 10
-# Beside the documented bound, which ends with the record of the next attempt: the start of the pod, or of the command.
-START, WARM_START = 10, 3
-# A pod that gets the dead node again is lost at once, and waits (docs/bounds.md, The dead node again).
-DEAD_AGAIN = 30
-RETRY = 11
+# Beside the documented bound, which ends with the record of the next attempt. CREATED: the pod's creation follows at
+# once, and its time is a whole second. WARM_START: of the command on a warm worker; START: of a new worker.
+CREATED, WARM_START, START = 2, 3, 10
+# From the end of a program to the kubelet's report of it.
+REPORTED = 3
+RETRY = 11 + REPORTED
 NODES = ("node-killed", "node-gone", "node-paused", "node-cut-off", "kubelet-stopped")
 
 
@@ -66,8 +67,8 @@ class Holdfast(System):
 
     def bound(self, kind):
         if kind in NODES:
-            return LOST_AFTER + 1 + DEAD_AGAIN + START
-        return RETRY + START if kind == "process-crashed" else None
+            return LOST_AFTER + 1 + CREATED
+        return RETRY + CREATED if kind == "process-crashed" else None
 
 
 class Heartbeat(Holdfast):
@@ -83,18 +84,15 @@ class Heartbeat(Holdfast):
     def bound(self, kind):
         if kind == "kubelet-stopped":
             return None  # its agents renew on
-        if kind in NODES:
-            # The next pod may get the silent node, until that is known to be silent.
-            return LOST_AFTER + 1 + DEAD_AGAIN + START
-        # After a crash or a hang the kubelet reports the old container's end, and nobody waits for its Lease.
-        return {"process-frozen": 2 * LEASE + 1 + START, "process-hung": PROGRESS + 1 + RETRY + START,
-                "process-crashed": RETRY + START,
-                # Its agent stops the program while it cannot renew, and the count begins when the outage is over.
-                "api-server-paused": 2 * LEASE + 1 + START, "etcd-paused": 2 * LEASE + 1 + START}.get(kind)
+        # Its agent stops the program while it cannot renew, and the count begins when the outage is over.
+        if kind in (*NODES, "process-frozen", "api-server-paused", "etcd-paused"):
+            return self.lease + 1 + CREATED
+        return {"process-hung": PROGRESS + 1 + RETRY + CREATED, "process-crashed": RETRY + CREATED}.get(kind)
 
 
 class Pool(Holdfast):
     name = "holdfast-pool"
+    by_pod = False
     settings = f"12 workers of 2 slots, `leaseDurationSeconds: {POOL_LEASE}`, `progressDeadlineSeconds: {PROGRESS}`"
     promise = ("a worker is silent: `leaseDurationSeconds` + 1 s for each of its attempts", DOCS)
 
@@ -165,7 +163,7 @@ class CanarySlow(Holdfast):
     settings = "Holdfast with its defaults, wrong on purpose: judged as if it had `lostAfterSeconds: 15`"
 
     def bound(self, kind):
-        return 15 + 1 + START if kind in NODES else None
+        return 15 + 1 + CREATED if kind in NODES else None
 
 
 class Canary(Heartbeat):
