@@ -45,9 +45,9 @@ class Argo(System):
         self.cluster.kubectl("-n", NAMESPACE, "rollout", "status", "deployment/workflow-controller")
 
     def prepare(self):
-        BINDING["subjects"][0]["namespace"] = self.namespace
+        subjects = [subject | {"namespace": self.namespace} for subject in BINDING["subjects"]]
         self.cluster.kubectl("-n", self.namespace, "apply", "-f", "-", input=json.dumps(
-            {"apiVersion": "v1", "kind": "List", "items": [RESULTS, BINDING]}))
+            {"apiVersion": "v1", "kind": "List", "items": [RESULTS, BINDING | {"subjects": subjects}]}))
 
     def job(self, name):
         pod = probed(worker_pod(self.name, name, "{{inputs.parameters.index}}", self.seconds))
