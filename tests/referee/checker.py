@@ -221,7 +221,8 @@ def _decisions(own, pods, run):
         if not cause:
             continue
         hung = cause.kind in DEADLY and cause.begin > attempt.last + STILL
-        begin = cause.begin if hung or cause.kind in SILENT else attempt.last
+        works_on = cause.kind in SILENT or successor.created < attempt.last  # a paused node may come back
+        begin = cause.begin if hung or works_on else attempt.last
         found.append(_measured(attempt.unit, causes, number, begin, max(begin, successor.created), run))
     return found
 

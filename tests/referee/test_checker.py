@@ -154,6 +154,12 @@ def test_a_decision_about_a_silent_node_counts_from_the_strike():
     assert decision.seconds == 41
 
 
+def test_a_decision_about_a_node_that_came_back_counts_from_the_strike():
+    ledger = lines("a", 100, 60, still=((110, 155),), last="term") + lines("b", 165, 20, node="n2", last="end")
+    [decision] = verdict(ledger, Struck("node-paused", 110, 155, ("n1",)), pods=[("a", 95), ("b", 151)]).decisions
+    assert decision.seconds == 41
+
+
 def test_attempts_that_never_began_are_losses_in_the_row():
     ledger = lines("a", 100, 10) + lines("c", 200, 10, node="n3") + lines("d", 300, 10, node="n2", last="end")
     strikes = [Struck("node-killed", 110, 280, ("n1",)), Struck("node-paused", 210, 290, ("n3",))]
