@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import time
@@ -56,15 +57,26 @@ def patiently(call, *errors, limit=PATIENCE):
             time.sleep(1)
 
 
+def commit():
+    """Of this tree; "-dirty" behind it: with changes."""
+    def git(*arguments):
+        return subprocess.run(["git", *arguments], cwd=ROOT, text=True, capture_output=True, check=True).stdout.strip()
+
+    return git("rev-parse", "--short=10", "HEAD") + ("-dirty" if git("status", "--porcelain") else "")
+
+
+def machine():
+    """What this one is, in a few words."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.machine()}"
+
+
 class Cluster(RealCluster):
     """With what a run writes into its record: the commit, and Kubernetes' version."""
 
     def __enter__(self):
         super().__enter__()
-        def git(*arguments):
-            return subprocess.run(["git", *arguments], cwd=ROOT, text=True, capture_output=True, check=True).stdout.strip()
-
-        self.commit = git("rev-parse", "--short=10", "HEAD") + ("-dirty" if git("status", "--porcelain") else "")
+        self.commit = commit()
         self.kubernetes = self.api("GET", "/version")[1]["gitVersion"]
         return self
 

@@ -2,18 +2,13 @@
 starts the pod in a time of its own. A watch sees also the pods that never begin."""
 
 import contextlib
-import datetime
 import threading
 
+from real_cluster import moment
 from referee.cluster import AWAY
 from referee.systems.base import unit_of
 
 TIMEOUT = 30
-
-
-def moment(text):
-    """Seconds since 1970; whole ones, as the API has them."""
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 class PodWatch:
