@@ -50,6 +50,8 @@ struct CreatePod {
   std::string name;
   std::optional<Time> intent = std::nullopt;  // PodView::intent
   std::int64_t run = 0;
+  // lost_nodes(): the scheduler is asked to prefer any other node, and may still take one of them.
+  std::vector<std::string> avoid = {};
 };
 // DELETE with UID and resourceVersion, with the pod's own grace.
 struct DeletePod {

@@ -84,6 +84,15 @@ void keep_last_words(Json& spec, const char* list) {
   }
 }
 
+// A field of the pod; null or missing: made. Null: it is something else, which the API server will
+// report.
+Json* made(Json* in, const char* name, const Json& empty) {
+  if (!in) return nullptr;
+  Json& field = (*in)[name];
+  if (field.is_null()) field = empty;
+  return field.type() == empty.type() ? &field : nullptr;
+}
+
 }  // namespace
 
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
@@ -134,11 +143,27 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   add_environment(spec, "containers", environment);
   keep_last_words(spec, "initContainers");
   keep_last_words(spec, "containers");
+  prefer_other_nodes(pod.avoid, spec);
   const Json body = {{"apiVersion", "v1"},
                      {"kind", "Pod"},
                      {"metadata", std::move(meta)},
                      {"spec", std::move(spec)}};
   return body.dump();
+}
+
+void prefer_other_nodes(const std::vector<std::string>& avoid, Json& spec) {
+  if (avoid.empty()) return;
+  Json* const affinity = made(&spec, "affinity", Json::object());
+  Json* const of_nodes = made(affinity, "nodeAffinity", Json::object());
+  Json* const wishes =
+      made(of_nodes, "preferredDuringSchedulingIgnoredDuringExecution", Json::array());
+  if (!wishes) return;
+  for (const std::string& node : avoid) {
+    const Json is_other = {
+        {"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}};
+    wishes->push_back(
+        {{"weight", 100}, {"preference", {{"matchFields", Json::array({is_other})}}}});
+  }
 }
 
 Json without_our_keys(const Json& map) {

@@ -12,11 +12,15 @@ namespace holdfast::injection {
 
 // The body of the POST of an attempt's pod. It is the template with our labels, owner reference and
 // finalizer. Every container starts its environment with the HOLDFAST_ variables, so that the
-// template's own variables can refer to them. With `heartbeat` it also has the agent from
+// template's own variables can refer to them. It prefers nodes other than `pod.avoid`. With `heartbeat` it also has the agent from
 // `agent_image`. `shard_label`: reconciler::shard_label().
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
                              const reconciler::CreatePod& pod, const std::string& agent_image,
                              const std::string& shard_label);
+
+// Asks the scheduler to prefer any node but these for a pod with this spec. It is a wish and no
+// demand: where no other node fits, or the only one is back, the pod still runs.
+void prefer_other_nodes(const std::vector<std::string>& avoid, Json& spec);
 
 // The labels or annotations of a template, but for those under holdfast.dev/.
 Json without_our_keys(const Json& map);

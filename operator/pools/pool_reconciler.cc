@@ -124,7 +124,7 @@ Task<void> PoolReconciler::carry_out_plan(PoolPtr cached, KnownPool pool,
   const bool is_old = cached->version <= pool->written.outdated;
   const bool creates = !names.empty() && !is_old && knows_pods(*cached, *pool, plan.status.holder);
   if (creates) {
-    auto task = create_pods(cached, pool, std::move(names), claim);
+    auto task = create_pods(cached, pool, std::move(names), std::move(plan.avoid), claim);
     fail(result, co_await task);
   }
   auto others = remove_pods(pool, std::move(plan.remove), claim, result);
@@ -215,11 +215,13 @@ std::vector<std::string> PoolReconciler::free_names(const CachedPool& cached, co
 
 Task<Result<>> PoolReconciler::create_pods(PoolPtr cached, KnownPool pool,
                                            std::vector<std::string> names,
+                                           std::vector<std::string> avoid,
                                            membership::Ownership::Claim claim) {
   auto read = template_of(cached);
   const Result<std::string> pod_template = co_await read;
   if (!pod_template) co_return pod_template.error();
-  const WorkerPool owner{cached->name, cached->namespace_, cached->uid, cached->hash, cached->spec};
+  const WorkerPool owner{cached->name, cached->namespace_, cached->uid,
+                         cached->hash, cached->spec,       avoid};
   std::optional<Error> failure;
   std::vector<std::function<Task<void>()>> creations;
   for (const std::string& name : names) {
@@ -385,11 +387,8 @@ Task<Result<>> PoolReconciler::write_status(PoolPtr cached, KnownPool pool, Pool
 }
 
 void PoolReconciler::report_failed_start(const CachedPool& pool, const PoolStatus& status) {
-  events::ObjectReference reference;
-  reference.kind = reconciler::kPoolKind;
-  reference.namespace_ = pool.namespace_;
-  reference.name = pool.name;
-  reference.uid = pool.uid;
+  const events::ObjectReference reference{reconciler::kJobApiVersion, reconciler::kPoolKind,
+                                          pool.namespace_, pool.name, pool.uid};
   std::string why = "a worker did not start";
   for (const reconciler::Condition& condition : status.conditions) {
     if (condition.reason == kCannotStart && !condition.message.empty()) why = condition.message;

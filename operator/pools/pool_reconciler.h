@@ -43,7 +43,7 @@ class PoolReconciler {
   std::vector<std::string> free_names(const CachedPool& cached, const Pool& pool,
                                       std::int64_t count);
   Task<Result<>> create_pods(PoolPtr cached, KnownPool pool, std::vector<std::string> names,
-                             membership::Ownership::Claim claim);
+                             std::vector<std::string> avoid, membership::Ownership::Claim claim);
   Task<Result<>> create_pod(const WorkerPool& owner, const std::string& pod_template,
                             const std::string& name, Pool& pool,
                             const membership::Ownership::Claim& claim);

@@ -186,6 +186,7 @@ Result<std::string> worker_pod_body(const WorkerPool& pool, const std::string& p
                              "HOLDFAST_CREDENTIALS", "HOLDFAST_TERMINATION_LOG"}},
                            spec);
   if (!injected) return injected.error();
+  injection::prefer_other_nodes(pool.avoid, spec);
   spec["restartPolicy"] = "Never";
   const Json& given = at(*parsed, "metadata");
   Json labels = injection::without_our_keys(at(given, "labels"));
@@ -237,6 +238,7 @@ WorkerPodPtr decode_worker_pod(const JsonView& json) {
   worker.name = cached->name;
   worker.uid = cached->uid;
   worker.created = pod.created;
+  worker.node = pod.node_name;
   worker.hash = string_at(at(meta, "labels"), reconciler::kWorkerHashLabel);
   worker.slots = slots_of(at(json, "spec"));
   cached->lease_duration = duration_of(at(json, "spec"));

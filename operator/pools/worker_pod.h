@@ -39,6 +39,7 @@ struct WorkerPool {
   std::string uid;
   std::string hash;
   reconciler::PoolSpec spec;
+  std::vector<std::string> avoid = {};  // PoolPlan::avoid
 };
 
 // The owner references of what belongs to the pool: pods and Leases.

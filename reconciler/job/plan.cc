@@ -6,6 +6,7 @@
 #include "reconciler/edge_table.h"
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/kstatus.h"
+#include "reconciler/lost_nodes.h"
 #include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/reporting.h"
@@ -224,7 +225,8 @@ bool Plan::confirm(const std::vector<std::int64_t>& runs,
 }
 
 void Plan::create_pod(const Run& run) {
-  decision_.writes.emplace_back(CreatePod{run.attempt, run.pod_name, run.start_time, run.index});
+  decision_.writes.emplace_back(CreatePod{run.attempt, run.pod_name, run.start_time, run.index,
+                                          lost_nodes(context_.job.status, context_.now)});
 }
 
 bool Plan::gives_back(const Status& after) const {

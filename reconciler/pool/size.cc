@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "reconciler/lost_nodes.h"
 #include "reconciler/pool/size_status.h"
 #include "reconciler/pool/start_failures.h"
 
@@ -229,7 +230,19 @@ class Planner {
     if (pause && (create > 0 || !failures_.failing().empty())) wake(*pause);
     if (create <= 0 || pause) return;
     plan_.create = std::min(create, kPlanLimit);
+    avoid_silent_nodes();
     if (create > kPlanLimit) wake(kNextPlan);
+  }
+
+  // Such a pod stays on a node that is gone until Kubernetes knows.
+  void avoid_silent_nodes() {
+    for (const PoolWorker& worker : state_.workers) {
+      const std::string& node = worker.pod.node;
+      if (worker.state != WorkerState::kCutOff || worker.pod.ended || node.empty()) continue;
+      if (plan_.avoid.size() == kLostNodesLimit) return;
+      const auto& all = plan_.avoid;
+      if (std::find(all.begin(), all.end(), node) == all.end()) plan_.avoid.push_back(node);
+    }
   }
 
   void drain(const PoolWorker& worker) {

@@ -84,6 +84,7 @@ struct WorkerPod {
   std::string name;
   std::string uid;
   Time created{};
+  std::string node;            // empty: it has none
   std::string hash;            // kWorkerHashLabel
   std::int64_t slots = 1;      // of its agent
   bool deleting = false;       // it has a deletionTimestamp
@@ -141,6 +142,8 @@ struct PoolState {
 
 struct PoolPlan {
   std::int64_t create = 0;
+  // Nodes of workers that were cut off while their pods did not end. New pods prefer others.
+  std::vector<std::string> avoid;
   std::vector<std::string> drain;   // pod UIDs
   std::vector<std::string> remove;  // pod UIDs
   // Those of `remove` that failed to start. They go before others are created: if one cannot be

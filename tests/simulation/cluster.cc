@@ -269,6 +269,19 @@ void Cluster::report_unschedulable(const Json& pod) {
         {{"status", {{"conditions", Json::array({condition})}}}});
 }
 
+// As a scheduler does with a preference; some of the time the other nodes are full.
+void Cluster::leave_what_is_avoided(const Json& pod, std::vector<const Node*>& fit) {
+  const Json& of_nodes = at(at(at(pod, "spec"), "affinity"), "nodeAffinity");
+  std::set<std::string> avoided;
+  for (const Json& wish : at(of_nodes, "preferredDuringSchedulingIgnoredDuringExecution")) {
+    avoided.insert(wish["preference"]["matchFields"][0]["values"][0].get<std::string>());
+  }
+  if (avoided.empty() || random_.below(4) == 0) return;
+  std::vector<const Node*> left = fit;
+  std::erase_if(left, [&](const Node* node) { return avoided.contains(node->name); });
+  if (!left.empty()) fit = std::move(left);
+}
+
 void Cluster::bind(const std::string& key) {
   binding_.erase(key);
   const std::size_t slash = key.find('/');
@@ -298,6 +311,7 @@ void Cluster::bind(const std::string& key) {
     report_unschedulable(Json(*pod));
     return again(seconds(5));
   }
+  leave_what_is_avoided(*pod, fit);
   const Node& node = *fit[random_.below(fit.size())];
   const auto answer =
       gateway_.ask("scheduler", "POST", pod_target(ns, name) + "/binding",

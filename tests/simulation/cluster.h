@@ -160,6 +160,7 @@ class Cluster {
   void renew(int node);
   void register_node(int node);
   void bind(const std::string& key);
+  void leave_what_is_avoided(const Json& pod, std::vector<const Node*>& fit);
   void remove_gates(const std::string& key, const std::string& uid);
   bool waits_for_scheduler(const Json& pod, Duration& left) const;
   void report_unschedulable(const Json& pod);

@@ -10,6 +10,7 @@ holdfast_test(
   SOURCES
   reconciler/backoff_test.cc
   reconciler/edge_table_test.cc
+  reconciler/lost_nodes_test.cc
   reconciler/names_test.cc
   reconciler/notify_test.cc
   reconciler/outage_test.cc

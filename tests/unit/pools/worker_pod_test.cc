@@ -54,6 +54,16 @@ std::string variable_of(const Json& pod, const std::string& name) {
   return found > 1 ? "(twice)" : value;
 }
 
+TEST(WorkerPod, PrefersOtherNodesThanThoseOfWorkersThatWereCutOff) {
+  WorkerPool owner = pool();
+  owner.avoid = {"node-a"};
+  const Json spec = Json::parse(
+      *worker_pod_body(owner, pod_template().dump(), "thumbnails-1-x", "agent:1"))["spec"];
+  EXPECT_NE(spec["affinity"].dump().find(R"("operator":"NotIn","values":["node-a"])"),
+            std::string::npos);
+  EXPECT_FALSE(made()["spec"].contains("affinity"));
+}
+
 TEST(WorkerPod, BelongsToItsPool) {
   const Json pod = made();
   EXPECT_EQ(pod["metadata"]["name"], "thumbnails-1-x");

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reconciler/lost_nodes.h"
 #include "reconciler/pool/start_failures.h"
 
 namespace holdfast::reconciler {
@@ -632,6 +633,22 @@ TEST_F(PoolSize, AWrongClockDelaysNoStartForLong) {
 }
 
 // ---- Status
+
+TEST_F(PoolSize, NewWorkersAreKeptAwayFromNodesOfThoseThatWereCutOff) {
+  state.spec.min_workers = 3;
+  const auto cut_off = [&](const std::string& node) -> WorkerPod& {
+    PoolWorker& worker = add("at-" + node + std::to_string(state.workers.size()));
+    worker.state = WorkerState::kCutOff;
+    worker.pod.node = node;
+    return worker.pod;
+  };
+  for (const char* node : {"a", "a", "b", ""}) cut_off(node);
+  cut_off("its-kubelet-lives").ended = true;
+  add("live").pod.node = "c";
+  EXPECT_EQ(plan().avoid, (std::vector<std::string>{"a", "b"}));
+  for (const char* node : {"d", "e"}) cut_off(node);
+  EXPECT_EQ(plan().avoid.size(), kLostNodesLimit);
+}
 
 TEST_F(PoolSize, CountsWhatItSees) {
   state.spec.slots = 4;

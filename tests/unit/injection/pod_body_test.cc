@@ -1,0 +1,55 @@
+// Where the pod of an attempt wishes to run.
+#include "operator/injection/pod_body.h"
+
+#include <gtest/gtest.h>
+
+#include "core/json.h"
+
+namespace holdfast::injection {
+namespace {
+
+constexpr const char* kWishes =
+    "/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution";
+
+Json spec_of(const Json& template_spec, const std::vector<std::string>& avoid) {
+  reconciler::CreatePod create{3, "encode-3-abcde"};
+  create.avoid = avoid;
+  const Json given = {{"spec", template_spec}};
+  return Json::parse(*pod_body({}, given.dump(), create, "", "7-of-32"))["spec"];
+}
+
+Json wish(const std::string& node) {
+  return Json::parse(R"({"weight": 100, "preference": {"matchFields": [
+      {"key": "metadata.name", "operator": "NotIn", "values": [")" +
+                     node + R"("]}]}})");
+}
+
+TEST(PodBody, APodPrefersOtherNodesThanThoseOfLostAttempts) {
+  EXPECT_FALSE(spec_of(Json::object(), {}).contains("affinity"));
+  const Json spec = spec_of(Json::object(), {"a", "b"});
+  EXPECT_EQ(spec.at(Json::json_pointer(kWishes)), Json::array({wish("a"), wish("b")}));
+}
+
+TEST(PodBody, TheTemplatesOwnAffinityStays) {
+  Json given;
+  given[Json::json_pointer("/affinity/podAffinity")] = {{"x", 1}};
+  given[Json::json_pointer(
+      "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution")] = {{"y", 2}};
+  given[Json::json_pointer(kWishes)] = Json::array({"the user's"});
+  Json expected = given["affinity"];
+  expected["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"].push_back(wish("a"));
+  EXPECT_EQ(spec_of(given, {"a"})["affinity"], expected);
+}
+
+TEST(PodBody, AnAffinityThatIsNoneIsLeftToTheApiServer) {
+  for (const char* pointer : {"/affinity", "/affinity/nodeAffinity", kWishes}) {
+    Json given;
+    given[Json::json_pointer(pointer)] = "text";
+    EXPECT_EQ(spec_of(given, {"a"}), spec_of(given, {})) << pointer;
+    given[Json::json_pointer(pointer)] = nullptr;
+    EXPECT_EQ(spec_of(given, {"a"}).at(Json::json_pointer(kWishes)), Json::array({wish("a")}));
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::injection
