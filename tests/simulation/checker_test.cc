@@ -307,6 +307,18 @@ TEST(Checker, SeesS13) {
   });
 }
 
+TEST(Checker, SeesS13InAWishAgainstANodeOfNoLostAttempt) {
+  expect_broken("S13 Tenancy", [](Rogue& rogue) {
+    Json pod = rogue.pod();
+    pod["metadata"]["uid"] = "another";
+    pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] =
+        Json::parse(R"([{"weight": 100, "preference": {"matchFields": [
+            {"key": "metadata.name", "operator": "NotIn", "values": ["node-0"]}]}}])");
+    rogue.delivery().sent = Duration(-1);  // before the first one went
+    rogue.applied("pods", nullptr, &pod, pod.dump());
+  });
+}
+
 TEST(Checker, SeesS14) {
   expect_broken("S14 SelfFence", [](Rogue& rogue) {
     rogue.delivery().replica = 0;

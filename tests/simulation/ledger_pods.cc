@@ -174,10 +174,27 @@ void take_agent_out(Json& spec) {
   }
 }
 
+// The wish for other nodes than these, as docs/bounds.md has it. What is left the template must say.
+void take_wish_out(const std::set<std::string>& lost_on, Json& spec) {
+  const Json::json_pointer list(
+      "/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution");
+  if (!spec.contains(list)) return;
+  Json kept = Json::array();
+  for (const Json& wish : spec[list]) {
+    const bool is_ours = std::any_of(lost_on.begin(), lost_on.end(), [&](const auto& node) {
+      return wish == Json::parse(R"({"weight": 100, "preference": {"matchFields": [
+          {"key": "metadata.name", "operator": "NotIn", "values": [")" +
+                                 node + R"("]}]}})");
+    });
+    if (!is_ours) kept.push_back(wish);
+  }
+  if (kept.empty()) spec.erase("affinity");
+}
+
 }  // namespace
 
-// S13: nothing that the template does not say, but our environment, and where a container's last
-// words come from.
+// S13: nothing that the template does not say, but our environment, where a container's last words
+// come from, and a wish for other nodes than those of its lost attempts.
 void Ledger::pod_template_kept(const Json& job, const Json& body) {
   Json asked = at(body, "spec");
   const std::string stage = string_at(at(at(body, "metadata"), "labels"), reconciler::kStageLabel);
@@ -205,6 +222,7 @@ void Ledger::pod_template_kept(const Json& job, const Json& body) {
     }
   };
   if (!at(what, "heartbeat").is_null()) take_agent_out(asked);
+  take_wish_out(lost_on_[uid_of(job)], asked);
   strip(asked);
   strip(given);
   if (asked != given) complain("S13 Tenancy: a pod that is not its template's: " + key_of(body));

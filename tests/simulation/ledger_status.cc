@@ -296,6 +296,9 @@ void Ledger::attempts_ended(const StatusWrite& write, JobBook& book) {
     }
     if (!book.ended.insert(end.was->attempt).second) complain("S8 Budget: it ends twice: " + what);
     if (end.entry) attempt_ended(write, book, *end.entry);
+    if (end.entry && end.entry->outcome == Outcome::kLost) {
+      lost_on_[write.uid].insert(end.entry->node_name);
+    }
   }
   for (const RunEnd& end : ends) {
     if (!end.entry && end.now) count_unrecorded(write, end, book);
