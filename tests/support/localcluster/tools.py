@@ -284,10 +284,13 @@ def _build(module, packages, say):
 
 
 def _source(module, source, env):
-    """Where Go has this module that one of ours pins."""
-    found = subprocess.run(["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", source],
-                           cwd=TOOLS_DIR / module, env=env, capture_output=True, text=True, check=True)
-    return Path(found.stdout.strip())
+    """Where Go has this module that one of ours pins; it gets it if it has it not yet."""
+    found = subprocess.run(["go", "mod", "download", "-json", source], cwd=TOOLS_DIR / module, env=env,
+                           capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        raise ToolError(f"Go cannot get {source} (in hack/tools/{module}: go mod download {source}):\n"
+                        f"{found.stdout}{found.stderr}")
+    return Path(json.loads(found.stdout)["Dir"])
 
 
 def _links(module, scratch, env):
