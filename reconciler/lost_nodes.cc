@@ -8,8 +8,8 @@ namespace {
 // Silence, in which the node may have a part. A pod that was deleted or evicted says nothing of it.
 bool doubts_its_node(const HistoryEntry& entry) {
   if (entry.outcome != Outcome::kLost || entry.node_name.empty()) return false;
-  return entry.reason == Reason::kNodeGone || entry.reason == Reason::kNodeSilent ||
-         entry.reason == Reason::kHolderSilent || entry.reason == Reason::kPodStuckTerminating;
+  return entry.reason == Reason::kNodeSilent || entry.reason == Reason::kHolderSilent ||
+         entry.reason == Reason::kPodStuckTerminating;
 }
 
 }  // namespace

@@ -15,11 +15,11 @@ namespace holdfast::reconciler {
 // At most so many of them for a pod.
 inline constexpr std::size_t kLostNodesLimit = 3;
 // So long after the loss. By then Kubernetes has marked the node, or the node is back.
-inline constexpr seconds kLostNodeAvoided{120};
+inline constexpr seconds kLostNodeAvoided{60};
 
 // Where an attempt of the job has fallen silent within kLostNodeAvoided, the last one first, each
-// once. Known from status.history, which has the last losses of a job with many runs only: those of
-// one death name one node.
+// once. status.history knows it, so a job whose runs end quickly forgets it sooner. A node that is
+// gone needs no wish: nothing can be bound to it.
 std::vector<std::string> lost_nodes(const Status& status, Time now);
 
 }  // namespace holdfast::reconciler

@@ -18,6 +18,9 @@ constexpr const char* kMessagePolicy = "terminationMessagePolicy";
 constexpr const char* kStageVariable = "HOLDFAST_STAGE";
 constexpr const char* kResultVariable = "HOLDFAST_RESULT_";
 constexpr std::size_t kMostHostname = 63;  // of a DNS label
+// Kueue lets a pod into a group only if its affinity is that of the pod that it replaces.
+constexpr const char* kPodGroupLabel = "kueue.x-k8s.io/pod-group-name";
+constexpr std::int64_t kMostWeight = 100;  // of a preference, in Kubernetes' API
 
 // A kubelet would replace "$(NAME)" in a value. It leaves "$$" as "$".
 std::string as_value(const std::string& text) {
@@ -143,7 +146,7 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   add_environment(spec, "containers", environment);
   keep_last_words(spec, "initContainers");
   keep_last_words(spec, "containers");
-  prefer_other_nodes(pod.avoid, spec);
+  prefer_other_nodes(pod.avoid, at(given, "labels"), spec);
   const Json body = {{"apiVersion", "v1"},
                      {"kind", "Pod"},
                      {"metadata", std::move(meta)},
@@ -151,18 +154,22 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
   return body.dump();
 }
 
-void prefer_other_nodes(const std::vector<std::string>& avoid, Json& spec) {
-  if (avoid.empty()) return;
+void prefer_other_nodes(const std::vector<std::string>& avoid, const Json& labels, Json& spec) {
+  if (avoid.empty() || labels.contains(kPodGroupLabel)) return;
   Json* const affinity = made(&spec, "affinity", Json::object());
   Json* const of_nodes = made(affinity, "nodeAffinity", Json::object());
   Json* const wishes =
       made(of_nodes, "preferredDuringSchedulingIgnoredDuringExecution", Json::array());
   if (!wishes) return;
+  std::int64_t weight = 1;  // more than all of the template's together
+  for (const Json& wish : *wishes)
+    weight += std::clamp<std::int64_t>(int_at(wish, "weight"), 0, kMostWeight);
+  weight = std::min(weight, kMostWeight);
   for (const std::string& node : avoid) {
     const Json is_other = {
         {"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}};
     wishes->push_back(
-        {{"weight", 100}, {"preference", {{"matchFields", Json::array({is_other})}}}});
+        {{"weight", weight}, {"preference", {{"matchFields", Json::array({is_other})}}}});
   }
 }
 

@@ -12,15 +12,17 @@ namespace holdfast::injection {
 
 // The body of the POST of an attempt's pod. It is the template with our labels, owner reference and
 // finalizer. Every container starts its environment with the HOLDFAST_ variables, so that the
-// template's own variables can refer to them. It prefers nodes other than `pod.avoid`. With `heartbeat` it also has the agent from
-// `agent_image`. `shard_label`: reconciler::shard_label().
+// template's own variables can refer to them. It prefers nodes other than `pod.avoid`. With
+// `heartbeat` it also has the agent from `agent_image`. `shard_label`: reconciler::shard_label().
 Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_template,
                              const reconciler::CreatePod& pod, const std::string& agent_image,
                              const std::string& shard_label);
 
-// Asks the scheduler to prefer any node but these for a pod with this spec. It is a wish and no
-// demand: where no other node fits, or the only one is back, the pod still runs.
-void prefer_other_nodes(const std::vector<std::string>& avoid, Json& spec);
+// Asks the scheduler to prefer any node but these for a pod with these labels and this spec. It is
+// a wish and no demand: where no other node fits, or the only one is back, the pod still runs. It
+// weighs more than all preferences of the template together, so that these still tell the other
+// nodes apart: a scheduler counts in shares of the sum. No pod of a Kueue pod group has it.
+void prefer_other_nodes(const std::vector<std::string>& avoid, const Json& labels, Json& spec);
 
 // The labels or annotations of a template, but for those under holdfast.dev/.
 Json without_our_keys(const Json& map);

@@ -186,9 +186,9 @@ Result<std::string> worker_pod_body(const WorkerPool& pool, const std::string& p
                              "HOLDFAST_CREDENTIALS", "HOLDFAST_TERMINATION_LOG"}},
                            spec);
   if (!injected) return injected.error();
-  injection::prefer_other_nodes(pool.avoid, spec);
   spec["restartPolicy"] = "Never";
   const Json& given = at(*parsed, "metadata");
+  injection::prefer_other_nodes(pool.avoid, at(given, "labels"), spec);
   Json labels = injection::without_our_keys(at(given, "labels"));
   labels[reconciler::kWorkerPoolLabel] = pool.name;
   labels[reconciler::kWorkerHashLabel] = pool.hash;
@@ -243,6 +243,7 @@ WorkerPodPtr decode_worker_pod(const JsonView& json) {
   worker.slots = slots_of(at(json, "spec"));
   cached->lease_duration = duration_of(at(json, "spec"));
   worker.deleting = pod.deletion.has_value();
+  worker.deletion = pod.deletion;
   const reconciler::Terminated* const end = agent_end(pod, agent_name(at(json, "spec")));
   worker.ended = pod.ended() || end;
   worker.failed = pod.phase == reconciler::PodPhase::kFailed || (end && end->exit_code != 0);

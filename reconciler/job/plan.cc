@@ -6,12 +6,12 @@
 #include "reconciler/edge_table.h"
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/kstatus.h"
-#include "reconciler/lost_nodes.h"
 #include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/reporting.h"
 #include "reconciler/job/stages.h"
 #include "reconciler/job/status_limits.h"
+#include "reconciler/lost_nodes.h"
 #include "reconciler/run/authorship.h"
 
 namespace holdfast::reconciler {
@@ -225,8 +225,10 @@ bool Plan::confirm(const std::vector<std::int64_t>& runs,
 }
 
 void Plan::create_pod(const Run& run) {
-  decision_.writes.emplace_back(CreatePod{run.attempt, run.pod_name, run.start_time, run.index,
-                                          lost_nodes(context_.job.status, context_.now)});
+  CreatePod pod{run.attempt, run.pod_name, run.start_time, run.index};
+  // What refused the pod may have refused the wish.
+  if (run.refused.empty()) pod.avoid = lost_nodes(context_.job.status, context_.now);
+  decision_.writes.emplace_back(std::move(pod));
 }
 
 bool Plan::gives_back(const Status& after) const {

@@ -234,11 +234,13 @@ class Planner {
     if (create > kPlanLimit) wake(kNextPlan);
   }
 
-  // Such a pod stays on a node that is gone until Kubernetes knows.
   void avoid_silent_nodes() {
     for (const PoolWorker& worker : state_.workers) {
       const std::string& node = worker.pod.node;
       if (worker.state != WorkerState::kCutOff || worker.pod.ended || node.empty()) continue;
+      // On a silent node it stays deleted until the node is back. Kubernetes has marked the node.
+      const auto& deletion = worker.pod.deletion;
+      if (deletion && state_.now - *deletion >= kLostNodeAvoided) continue;
       if (plan_.avoid.size() == kLostNodesLimit) return;
       const auto& all = plan_.avoid;
       if (std::find(all.begin(), all.end(), node) == all.end()) plan_.avoid.push_back(node);

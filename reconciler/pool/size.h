@@ -84,12 +84,13 @@ struct WorkerPod {
   std::string name;
   std::string uid;
   Time created{};
-  std::string node;            // empty: it has none
-  std::string hash;            // kWorkerHashLabel
-  std::int64_t slots = 1;      // of its agent
-  bool deleting = false;       // it has a deletionTimestamp
-  bool ended = false;          // its phase is Succeeded or Failed
-  bool failed = false;         // ... Failed
+  std::string node;                             // empty: it has none
+  std::string hash;                             // kWorkerHashLabel
+  std::int64_t slots = 1;                       // of its agent
+  bool deleting = false;                        // it has a deletionTimestamp
+  std::optional<Time> deletion = std::nullopt;  // that timestamp, which includes the grace
+  bool ended = false;                           // its phase is Succeeded or Failed
+  bool failed = false;                          // ... Failed
   bool out_of_memory = false;  // ... because the kernel killed all of its agent's container
   bool cannot_start = false;   // it says so, e.g. for lack of its image
   std::string trouble;         // why it does not start, in its words; empty: it does not say
@@ -142,7 +143,8 @@ struct PoolState {
 
 struct PoolPlan {
   std::int64_t create = 0;
-  // Nodes of workers that were cut off while their pods did not end. New pods prefer others.
+  // Nodes of workers that were cut off a short while ago while their pods did not end. New pods
+  // prefer others.
   std::vector<std::string> avoid;
   std::vector<std::string> drain;   // pod UIDs
   std::vector<std::string> remove;  // pod UIDs

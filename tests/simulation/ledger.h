@@ -213,7 +213,7 @@ class Ledger {
   LaneLedger lane_;
   std::string violation_;
   std::map<std::string, JobBook> jobs_;
-  // The nodes of each job's lost attempts, by its UID. A restore takes none away.
+  // Where attempts of each job fell silent, by its UID. A restore takes none away.
   std::map<std::string, std::set<std::string>> lost_on_;
   std::map<std::string, PodBook> pods_;
   std::multimap<std::string, std::string> pods_by_name_;  // to their UIDs

@@ -175,20 +175,21 @@ void take_agent_out(Json& spec) {
 }
 
 // The wish for other nodes than these, as docs/bounds.md has it. What is left the template must say.
+// No template of the simulator has an affinity.
 void take_wish_out(const std::set<std::string>& lost_on, Json& spec) {
-  const Json::json_pointer list(
-      "/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution");
-  if (!spec.contains(list)) return;
-  Json kept = Json::array();
-  for (const Json& wish : spec[list]) {
+  Json list = Json::array();
+  for (const Json& wish : at(at(at(spec, "affinity"), "nodeAffinity"),
+                             "preferredDuringSchedulingIgnoredDuringExecution")) {
     const bool is_ours = std::any_of(lost_on.begin(), lost_on.end(), [&](const auto& node) {
-      return wish == Json::parse(R"({"weight": 100, "preference": {"matchFields": [
+      return wish == Json::parse(R"({"weight": 1, "preference": {"matchFields": [
           {"key": "metadata.name", "operator": "NotIn", "values": [")" +
                                  node + R"("]}]}})");
     });
-    if (!is_ours) kept.push_back(wish);
+    if (is_ours) list.push_back(wish);
   }
-  if (kept.empty()) spec.erase("affinity");
+  const Json alone = {
+      {"nodeAffinity", {{"preferredDuringSchedulingIgnoredDuringExecution", list}}}};
+  if (!list.empty() && spec["affinity"] == alone) spec.erase("affinity");
 }
 
 }  // namespace

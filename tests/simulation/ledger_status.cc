@@ -282,6 +282,16 @@ std::vector<Ledger::RunEnd> Ledger::ends_of(const StatusWrite& write) {
   return ends;
 }
 
+namespace {
+
+bool fell_silent(const HistoryEntry& entry) {
+  return entry.outcome == Outcome::kLost &&
+         (entry.reason == Reason::kNodeSilent || entry.reason == Reason::kHolderSilent ||
+          entry.reason == Reason::kPodStuckTerminating);
+}
+
+}  // namespace
+
 void Ledger::attempts_ended(const StatusWrite& write, JobBook& book) {
   const std::vector<RunEnd> ends = ends_of(write);
   const bool has_room = could_record_more(write.old.history, write.next.history);
@@ -296,7 +306,7 @@ void Ledger::attempts_ended(const StatusWrite& write, JobBook& book) {
     }
     if (!book.ended.insert(end.was->attempt).second) complain("S8 Budget: it ends twice: " + what);
     if (end.entry) attempt_ended(write, book, *end.entry);
-    if (end.entry && end.entry->outcome == Outcome::kLost) {
+    if (end.entry && fell_silent(*end.entry)) {
       lost_on_[write.uid].insert(end.entry->node_name);
     }
   }

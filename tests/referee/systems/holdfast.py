@@ -24,7 +24,7 @@ class Holdfast(System):
     resource = "durablejobs.holdfast.dev"
     listing = f"{API}/durablejobs"
     settings = "defaults (`lostAfterSeconds: 40`)"
-    promise = ("its node is silent: 41 s. Where no other node fits the pod, up to 71 s until an attempt works.", DOCS)
+    promise = ("its node is silent: 41 s; up to 71 s until an attempt works if the scheduler takes the dead node again.", DOCS)
     controllers = (("holdfast-system", "app.kubernetes.io/component=operator"),)
     # Those that one installation runs.
     names = ("holdfast", "holdfast-heartbeat", "holdfast-pool", "holdfast-lane", "canary-slow")

@@ -19,7 +19,7 @@ Json spec_of(const Json& template_spec, const std::vector<std::string>& avoid) {
 }
 
 Json wish(const std::string& node) {
-  return Json::parse(R"({"weight": 100, "preference": {"matchFields": [
+  return Json::parse(R"({"weight": 1, "preference": {"matchFields": [
       {"key": "metadata.name", "operator": "NotIn", "values": [")" +
                      node + R"("]}]}})");
 }
@@ -28,6 +28,24 @@ TEST(PodBody, APodPrefersOtherNodesThanThoseOfLostAttempts) {
   EXPECT_FALSE(spec_of(Json::object(), {}).contains("affinity"));
   const Json spec = spec_of(Json::object(), {"a", "b"});
   EXPECT_EQ(spec.at(Json::json_pointer(kWishes)), Json::array({wish("a"), wish("b")}));
+}
+
+TEST(PodBody, TheWishWeighsMoreThanTheTemplatesPreferencesTogether) {
+  const auto weight_beside = [](const Json& theirs) {
+    Json given;
+    given[Json::json_pointer(kWishes)] = theirs;
+    return spec_of(given, {"a"}).at(Json::json_pointer(kWishes)).back()["weight"];
+  };
+  EXPECT_EQ(weight_beside(Json::parse(R"([{"weight": 10}, {"weight": 7}])")), 18);
+  EXPECT_EQ(weight_beside(Json::parse(R"([{"weight": 100}])")), 100) << "the API allows no more";
+  EXPECT_EQ(weight_beside(Json::parse(R"([{"weight": 9000000000000000000}, {"weight": -5}, {}])")), 100);
+}
+
+// Kueue would never let it in.
+TEST(PodBody, APodOfAKueuePodGroupHasNoWish) {
+  Json spec = Json::object();
+  prefer_other_nodes({"a"}, {{"kueue.x-k8s.io/pod-group-name", "g"}}, spec);
+  EXPECT_TRUE(spec.empty());
 }
 
 TEST(PodBody, TheTemplatesOwnAffinityStays) {

@@ -27,9 +27,19 @@ TEST(LostNodes, ThePodAfterALossOnASilentNodeIsKeptAwayFromIt) {
   EXPECT_EQ(created[0].avoid, Nodes{kNode});
 }
 
+// A policy may forbid such a wish. The pod is worth more.
+TEST(LostNodes, APodThatWasRefusedIsTriedAgainWithoutTheWish) {
+  JobView view = job_before_its_pod();
+  view.job.status.history = {lost_on(kNode, Reason::kNodeSilent, now())};
+  view.job.status.begun().refused = "no node affinity here";
+  const auto created = all<CreatePod>(settle(view));
+  ASSERT_EQ(created.size(), 1u);
+  EXPECT_TRUE(created[0].avoid.empty());
+}
+
 TEST(LostNodes, OnlyASilenceCountsAgainstANode) {
-  for (const Reason reason : {Reason::kNodeGone, Reason::kNodeSilent, Reason::kHolderSilent,
-                              Reason::kPodStuckTerminating}) {
+  for (const Reason reason :
+       {Reason::kNodeSilent, Reason::kHolderSilent, Reason::kPodStuckTerminating}) {
     Status status;
     status.history = {lost_on("a", reason, Time{})};
     EXPECT_EQ(lost_nodes(status, Time{}), Nodes{"a"}) << AnyReason(reason).text();
@@ -39,7 +49,8 @@ TEST(LostNodes, OnlyASilenceCountsAgainstANode) {
   Status status;
   status.history = {lost_on("a", Reason::kPodGone, Time{}),
                     lost_on("b", Reason::kPodDeleted, Time{}),
-                    lost_on("", Reason::kNodeSilent, Time{})};
+                    lost_on("", Reason::kNodeSilent, Time{}),
+                    lost_on("not there any more", Reason::kNodeGone, Time{})};
   EXPECT_TRUE(lost_nodes(status, Time{}).empty());
 }
 

@@ -644,6 +644,8 @@ TEST_F(PoolSize, NewWorkersAreKeptAwayFromNodesOfThoseThatWereCutOff) {
   };
   for (const char* node : {"a", "a", "b", ""}) cut_off(node);
   cut_off("its-kubelet-lives").ended = true;
+  cut_off("long-since-marked").deletion = state.now - kLostNodeAvoided;
+  cut_off("a").deletion = state.now + seconds(30);
   add("live").pod.node = "c";
   EXPECT_EQ(plan().avoid, (std::vector<std::string>{"a", "b"}));
   for (const char* node : {"d", "e"}) cut_off(node);
