@@ -94,6 +94,7 @@ class Recovery:
     at: float
     beside: tuple = ()  # (kind, from, to) of other strikes on nodes or the control plane; seconds after `at`
     row: int = 1        # how many losses, or failures, of this unit there were in a row, this one included
+    ended: bool = False  # the program had come to its end when the strike came, and nobody could say so any more
 
 
 @dataclasses.dataclass
@@ -223,7 +224,9 @@ def _decisions(own, pods, run):
         hung = cause.kind in DEADLY and cause.begin > attempt.last + STILL
         works_on = cause.kind in SILENT or successor.created < attempt.last  # a paused node may come back
         begin = cause.begin if hung or works_on else attempt.last
-        found.append(_measured(attempt.unit, causes, number, begin, max(begin, successor.created), run))
+        measured = _measured(attempt.unit, causes, number, begin, max(begin, successor.created), run)
+        ended = attempt.end is not None and attempt.end <= cause.begin + 2 * BEAT
+        found.append(dataclasses.replace(measured, ended=ended))
     return found
 
 

@@ -41,15 +41,17 @@ def record_of(evidence):
 
 
 def _measured(found, begin):
-    """[unit, kind, seconds, when, beside, row] of each; what the tables and allowed() read."""
+    """[unit, kind, seconds, when, beside, row, ended] of each; what the tables and allowed() read."""
     return [[f"{one.unit.job}/{one.unit.index}", one.kind, round(one.seconds, 1), round(one.at - begin, 1),
-             [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row] for one in found]
+             [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row, one.ended]
+            for one in found]
 
 
-def bounds_of(name):
-    """By kind of strike, in seconds."""
+def bounds_of(name, ended=False):
+    """By kind of strike, in seconds. ended: see checker.Recovery."""
     system = evidences.KINDS[name](None, 1, 1)
-    return {kind: system.bound(kind) for kind in KINDS if system.bound(kind) is not None}
+    bound = system.bound_after_the_end if ended else system.bound
+    return {kind: bound(kind) for kind in KINDS if bound(kind) is not None}
 
 
 def _of(name, part, verdict, begin):
@@ -58,6 +60,7 @@ def _of(name, part, verdict, begin):
 
     return {
         "version": part["version"], "settings": part["settings"], "bounds": bounds_of(name),
+        "bounds_after_the_end": bounds_of(name, ended=True),
         "units": verdict.units, "succeeded": verdict.succeeded, "struck": verdict.struck,
         "failed": [[unit(one), why] for one, why in verdict.failed],
         "stuck": [[unit(one), why] for one, why in verdict.stuck],
@@ -98,8 +101,8 @@ def allowed(entry, recovery):
     a kill of the controllers when the next ones have taken over, up to twice the bound; and another node that falls
     silent, on which the next attempt may have been put, when it does. That attempt was lost before it gave a sign. A
     second loss in a row waits, and each further one twice as long; the first failure does too, and the bound has that."""
-    _, kind, _, _, beside, row = recovery
-    bound = entry["bounds"].get(kind)
+    _, kind, _, _, beside, row, ended = recovery
+    bound = entry["bounds_after_the_end" if ended else "bounds"].get(kind)
     if bound is None:
         return None
 

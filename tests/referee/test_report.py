@@ -11,13 +11,14 @@ from referee import evidence, report  # noqa: E402
 
 
 def entry(*recoveries, **more):
-    return {"version": "v1", "settings": "none", "units": 3, "struck": 2, "bounds": {"node-killed": 81, "node-paused": 81, "process-crashed": 21}, "succeeded": 3,
+    return {"version": "v1", "settings": "none", "units": 3, "struck": 2, "bounds": {"node-killed": 81, "node-paused": 81, "process-crashed": 21},
+            "bounds_after_the_end": {"node-killed": 91}, "succeeded": 3,
             "failed": [], "stuck": [], "lost": [], "double": [], "repeated": [], "overlaps": [], "waste": [],
             "thrown_away": 0, "starts": [], "waits": [], "jobs": 1, "by_pod": False, "replaced": [], "decisions": [], "recoveries": list(recoveries), **more}
 
 
-def recovery(seconds, kind="node-killed", beside=(), row=1):
-    return ["job-1/0", kind, seconds, 10.0, list(beside), row]
+def recovery(seconds, kind="node-killed", beside=(), row=1, ended=False):
+    return ["job-1/0", kind, seconds, 10.0, list(beside), row, ended]
 
 
 def assert_limit(most, **what):
@@ -32,6 +33,10 @@ def record(**more):
 
 def test_beyond_the_bound_is_late():
     assert_limit(81)
+
+
+def test_what_had_ended_has_a_bound_of_its_own():
+    assert_limit(91, ended=True)
 
 
 def test_where_nothing_is_promised_nothing_is_late():

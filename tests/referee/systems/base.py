@@ -206,6 +206,10 @@ class System:
         """The longest recovery after a strike of this kind that it promises, or None."""
         return None
 
+    def bound_after_the_end(self, kind):
+        """The same where the program had come to its end before the strike, and that was not known yet."""
+        return self.bound(kind)
+
 
 def waiting_of(status):
     """What the conditions of a batch/v1 Job, a JobSet or a Workload say that it waits for."""

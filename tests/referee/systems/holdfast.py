@@ -89,6 +89,10 @@ class Heartbeat(Holdfast):
             return self.lease + 1 + CREATED
         return {"process-hung": PROGRESS + 1 + RETRY + CREATED, "process-crashed": RETRY + CREATED}.get(kind)
 
+    def bound_after_the_end(self, kind):
+        """Its agent has said that the program ended, and renews no more: only the node counts."""
+        return Holdfast.bound(self, kind) if kind in NODES else self.bound(kind)
+
 
 class Pool(Holdfast):
     name = "holdfast-pool"
