@@ -21,6 +21,7 @@ constexpr std::size_t kMostHostname = 63;  // of a DNS label
 // Kueue lets a pod into a group only if its affinity is that of the pod that it replaces.
 constexpr const char* kPodGroupLabel = "kueue.x-k8s.io/pod-group-name";
 constexpr std::int64_t kMostWeight = 100;  // of a preference, in Kubernetes' API
+constexpr std::int64_t kMostTerms = 10;
 
 // A kubelet would replace "$(NAME)" in a value. It leaves "$$" as "$".
 std::string as_value(const std::string& text) {
@@ -161,15 +162,19 @@ void prefer_other_nodes(const std::vector<std::string>& avoid, const Json& label
   Json* const wishes =
       made(of_nodes, "preferredDuringSchedulingIgnoredDuringExecution", Json::array());
   if (!wishes) return;
-  std::int64_t weight = 1;  // more than all of the template's together
-  for (const Json& wish : *wishes)
-    weight += std::clamp<std::int64_t>(int_at(wish, "weight"), 0, kMostWeight);
-  weight = std::min(weight, kMostWeight);
+  std::int64_t weight = 1;
+  for (const Json& wish : *wishes) {
+    weight += 2 * std::clamp<std::int64_t>(int_at(wish, "weight"), 0, kMostWeight);
+  }
+  Json others = Json::array();
   for (const std::string& node : avoid) {
-    const Json is_other = {
-        {"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}};
+    others.push_back(
+        {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}});
+  }
+  // One that weighs more than the API allows is several.
+  for (weight = std::min(weight, kMostTerms * kMostWeight); weight > 0; weight -= kMostWeight) {
     wishes->push_back(
-        {{"weight", weight}, {"preference", {{"matchFields", Json::array({is_other})}}}});
+        {{"weight", std::min(weight, kMostWeight)}, {"preference", {{"matchFields", others}}}});
   }
 }
 

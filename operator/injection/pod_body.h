@@ -19,9 +19,10 @@ Result<std::string> pod_body(const reconciler::Job& job, const std::string& pod_
                              const std::string& shard_label);
 
 // Asks the scheduler to prefer any node but these for a pod with these labels and this spec. It is
-// a wish and no demand: where no other node fits, or the only one is back, the pod still runs. It
-// weighs more than all preferences of the template together, so that these still tell the other
-// nodes apart: a scheduler counts in shares of the sum. No pod of a Kueue pod group has it.
+// a wish and no demand: where no other node fits, or the only one is back, the pod still runs. A
+// scheduler counts preferences in shares of their sum. So this one weighs twice as much as all node
+// preferences of the template together, up to 1,000, and these still tell the other nodes apart. No
+// pod of a Kueue pod group has it.
 void prefer_other_nodes(const std::vector<std::string>& avoid, const Json& labels, Json& spec);
 
 // The labels or annotations of a template, but for those under holdfast.dev/.

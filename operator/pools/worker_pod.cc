@@ -243,7 +243,7 @@ WorkerPodPtr decode_worker_pod(const JsonView& json) {
   worker.slots = slots_of(at(json, "spec"));
   cached->lease_duration = duration_of(at(json, "spec"));
   worker.deleting = pod.deletion.has_value();
-  worker.deletion = pod.deletion;
+  if (pod.deletion) worker.deleted = *pod.deletion - pod.deletion_grace;
   const reconciler::Terminated* const end = agent_end(pod, agent_name(at(json, "spec")));
   worker.ended = pod.ended() || end;
   worker.failed = pod.phase == reconciler::PodPhase::kFailed || (end && end->exit_code != 0);

@@ -235,12 +235,13 @@ class Planner {
   }
 
   void avoid_silent_nodes() {
+    if (state_.refusal) return;  // of a policy, maybe, that forbids it
     for (const PoolWorker& worker : state_.workers) {
       const std::string& node = worker.pod.node;
       if (worker.state != WorkerState::kCutOff || worker.pod.ended || node.empty()) continue;
       // On a silent node it stays deleted until the node is back. Kubernetes has marked the node.
-      const auto& deletion = worker.pod.deletion;
-      if (deletion && state_.now - *deletion >= kLostNodeAvoided) continue;
+      const auto& deleted = worker.pod.deleted;
+      if (deleted && state_.now - *deleted >= kLostNodeAvoided) continue;
       if (plan_.avoid.size() == kLostNodesLimit) return;
       const auto& all = plan_.avoid;
       if (std::find(all.begin(), all.end(), node) == all.end()) plan_.avoid.push_back(node);

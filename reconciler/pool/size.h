@@ -84,13 +84,13 @@ struct WorkerPod {
   std::string name;
   std::string uid;
   Time created{};
-  std::string node;                             // empty: it has none
-  std::string hash;                             // kWorkerHashLabel
-  std::int64_t slots = 1;                       // of its agent
-  bool deleting = false;                        // it has a deletionTimestamp
-  std::optional<Time> deletion = std::nullopt;  // that timestamp, which includes the grace
-  bool ended = false;                           // its phase is Succeeded or Failed
-  bool failed = false;                          // ... Failed
+  std::string node;                            // empty: it has none
+  std::string hash;                            // kWorkerHashLabel
+  std::int64_t slots = 1;                      // of its agent
+  bool deleting = false;                       // it has a deletionTimestamp
+  std::optional<Time> deleted = std::nullopt;  // when that was asked for
+  bool ended = false;                          // its phase is Succeeded or Failed
+  bool failed = false;                         // ... Failed
   bool out_of_memory = false;  // ... because the kernel killed all of its agent's container
   bool cannot_start = false;   // it says so, e.g. for lack of its image
   std::string trouble;         // why it does not start, in its words; empty: it does not say

@@ -13,7 +13,7 @@ FAILED_BY_NAME = [r'(?<!Event)\{false, "(\w+)"(?![^}]*kCancel)']
 # actions of Events, and what the log alone says.
 NO_REASONS = {"CreatePod", "DeleteOptions", "DeletePod", "IfNotPresent", "InternalError", "JobQueue", "PodInitializing",
               "PodScheduled", "PodTemplate", "SchedulingGated", "StartWorker", "WorkerPool", "WriteLease", "CutOff",
-              "EchoLags", "LeaseChanged"}
+              "EchoLags", "LeaseChanged", "NotIn"}
 # Values of the API, variables and words of others, that the reasons' texts name.
 VALUES = {"ContainerCreating", "ContainerStatusUnknown", "DurableJob", "FailIndex", "FailJob", "FailureTarget",
           "FallbackToLogsOnError", "KUBERNETES_SERVICE_HOST", "OnFailure", "PodEnded", "ResultReady", "Silent",

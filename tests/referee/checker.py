@@ -94,7 +94,7 @@ class Recovery:
     at: float
     beside: tuple = ()  # (kind, from, to) of other strikes on nodes or the control plane; seconds after `at`
     row: int = 1        # how many losses, or failures, of this unit there were in a row, this one included
-    ended: bool = False  # the program had come to its end when the strike came, and nobody could say so any more
+    ended: bool = False  # the program had come to its end when the strike came
 
 
 @dataclasses.dataclass
@@ -225,7 +225,7 @@ def _decisions(own, pods, run):
         works_on = cause.kind in SILENT or successor.created < attempt.last  # a paused node may come back
         begin = cause.begin if hung or works_on else attempt.last
         measured = _measured(attempt.unit, causes, number, begin, max(begin, successor.created), run)
-        ended = attempt.end is not None and attempt.end <= cause.begin + 2 * BEAT
+        ended = attempt.end is not None and attempt.end <= cause.begin
         found.append(dataclasses.replace(measured, ended=ended))
     return found
 

@@ -36,6 +36,8 @@ def record_of(evidence):
     record["strikes"] = [[one["kind"], round(one["begin"] - begin, 1), round(one["end"] - begin, 1)]
                          for one in sorted(evidence["strikes"], key=lambda one: one["begin"])]
     record["systems"] = {name: _of(name, part, verdicts[name], begin) for name, part in evidence["systems"].items()}
+    record["refused"] = {name: part["refused"] for name, part in evidence["systems"].items()
+                         if part.get("refused")}
     record["void"] = void(record)
     return record
 
@@ -166,12 +168,11 @@ def _entries(records, name):
 
 
 def _not_taken(records, name):
-    """Runs that a system was asked for and did not take, of its own doing: others took theirs at the same time. Each is
-    asked a second after the one before it, so one job more or less says nothing."""
+    """Runs that a system was asked for and did not take, of its own doing: others took theirs at the same time."""
     total = 0
     for record in (record for record in records if name in record["systems"]):
         missing = max(entry["jobs"] for entry in record["systems"].values()) - record["systems"][name]["jobs"]
-        total += missing * record["indexes"] if missing > 1 else 0
+        total += missing * record["indexes"]
     return total
 
 
@@ -237,8 +238,9 @@ def bounds_table(records):
             if not found:
                 continue
             bound = entries[0]["bounds"].get(kind)
-            plain = [seconds for seconds, most in found if most == bound]
-            rows.append([name, kind, f"{bound} s" if bound else "none", _spread(plain), _spread([seconds for seconds, most in found if most != bound]),
+            alone = (bound, entries[0]["bounds_after_the_end"].get(kind))
+            plain = [seconds for seconds, most in found if most in alone]
+            rows.append([name, kind, f"{bound} s" if bound else "none", _spread(plain), _spread([seconds for seconds, most in found if most not in alone]),
                          f"{max(most for _, most in found):.0f} s", sum(seconds > most for seconds, most in found)])
     return _markdown(["system", "fault", "bound", "alone: median, worst", "with other faults in between",
                       "longest that was allowed then", "beyond"], rows)
@@ -267,4 +269,6 @@ def runs_table(records):
     """Which runs are on record, the void ones too."""
     return _markdown(["seed", "date", "commit", "minutes of faults", "Kubernetes", "machine", "verdict"], [
         [one["seed"], one["date"], one["commit"], one["minutes"], one["kubernetes"], one["machine"],
-         f"void: {one['void']}" if one["void"] else "counts"] for one in records])
+         "; ".join([f"void: {one['void']}" if one["void"] else "counts",
+                    *(f"{name} took no job at the end: {why}" for name, why in one["refused"].items())])]
+        for one in records])

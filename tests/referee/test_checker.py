@@ -156,7 +156,7 @@ def test_a_decision_about_a_silent_node_counts_from_the_strike():
 
 def test_a_decision_says_whether_the_program_had_ended_when_its_node_fell_silent():
     strike = Struck("node-cut-off", 110, 300, ("n1",))
-    for seconds, ended in ((10, True), (80, False)):
+    for seconds, ended in ((9, True), (80, False)):
         ledger = lines("a", 100, seconds, last="end") + lines("b", 160, 20, node="n2", last="end")
         [decision] = verdict(ledger, strike, pods=[("a", 95), ("b", 151)]).decisions
         assert decision.ended == ended

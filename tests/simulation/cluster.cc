@@ -274,7 +274,7 @@ void Cluster::leave_what_is_avoided(const Json& pod, std::vector<const Node*>& f
   const Json& of_nodes = at(at(at(pod, "spec"), "affinity"), "nodeAffinity");
   std::set<std::string> avoided;
   for (const Json& wish : at(of_nodes, "preferredDuringSchedulingIgnoredDuringExecution")) {
-    avoided.insert(wish["preference"]["matchFields"][0]["values"][0].get<std::string>());
+    for (const Json& field : wish["preference"]["matchFields"]) avoided.insert(field["values"][0]);
   }
   if (avoided.empty() || random_.below(4) == 0) return;
   std::vector<const Node*> left = fit;

@@ -177,19 +177,19 @@ void take_agent_out(Json& spec) {
 // The wish for other nodes than these, as docs/bounds.md has it. What is left the template must say.
 // No template of the simulator has an affinity.
 void take_wish_out(const std::set<std::string>& lost_on, Json& spec) {
-  Json list = Json::array();
-  for (const Json& wish : at(at(at(spec, "affinity"), "nodeAffinity"),
-                             "preferredDuringSchedulingIgnoredDuringExecution")) {
-    const bool is_ours = std::any_of(lost_on.begin(), lost_on.end(), [&](const auto& node) {
-      return wish == Json::parse(R"({"weight": 1, "preference": {"matchFields": [
-          {"key": "metadata.name", "operator": "NotIn", "values": [")" +
-                                 node + R"("]}]}})");
-    });
-    if (is_ours) list.push_back(wish);
+  const Json::json_pointer list(
+      "/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution");
+  const Json::json_pointer nodes("/0/preference/matchFields");
+  if (!spec.contains(list) || !spec[list].contains(nodes)) return;
+  Json fields = Json::array();
+  for (const Json& field : spec[list][nodes]) {
+    const Json& node = at(field, "values");
+    if (node.size() != 1 || !lost_on.contains(node[0].get<std::string>())) return;
+    fields.push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", node}});
   }
-  const Json alone = {
-      {"nodeAffinity", {{"preferredDuringSchedulingIgnoredDuringExecution", list}}}};
-  if (!list.empty() && spec["affinity"] == alone) spec.erase("affinity");
+  Json alone;
+  alone[list] = {{{"weight", 1}, {"preference", {{"matchFields", fields}}}}};
+  if (spec["affinity"] == alone["affinity"]) spec.erase("affinity");
 }
 
 }  // namespace

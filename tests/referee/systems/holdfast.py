@@ -196,6 +196,9 @@ class Canary(Heartbeat):
     def bound(self, kind):
         return None
 
+    def bound_after_the_end(self, kind):
+        return None
+
     def prepare(self):
         """The rights that the chart gives together with the fence."""
         leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}

@@ -27,18 +27,32 @@ Json wish(const std::string& node) {
 TEST(PodBody, APodPrefersOtherNodesThanThoseOfLostAttempts) {
   EXPECT_FALSE(spec_of(Json::object(), {}).contains("affinity"));
   const Json spec = spec_of(Json::object(), {"a", "b"});
-  EXPECT_EQ(spec.at(Json::json_pointer(kWishes)), Json::array({wish("a"), wish("b")}));
+  Json both = wish("a");
+  both["preference"]["matchFields"].push_back(wish("b")["preference"]["matchFields"][0]);
+  EXPECT_EQ(spec.at(Json::json_pointer(kWishes)), Json::array({both}));
 }
 
-TEST(PodBody, TheWishWeighsMoreThanTheTemplatesPreferencesTogether) {
-  const auto weight_beside = [](const Json& theirs) {
+TEST(PodBody, TheWishWeighsTwiceAsMuchAsTheTemplatesPreferences) {
+  const auto weights_beside = [](const std::string& theirs) {
     Json given;
-    given[Json::json_pointer(kWishes)] = theirs;
-    return spec_of(given, {"a"}).at(Json::json_pointer(kWishes)).back()["weight"];
+    given[Json::json_pointer(kWishes)] = Json::parse(theirs);
+    std::vector<std::int64_t> ours;
+    const Json spec = spec_of(given, {"a"});
+    for (const Json& one : spec.at(Json::json_pointer(kWishes))) {
+      if (one.contains("preference")) ours.push_back(one["weight"]);
+    }
+    return ours;
   };
-  EXPECT_EQ(weight_beside(Json::parse(R"([{"weight": 10}, {"weight": 7}])")), 18);
-  EXPECT_EQ(weight_beside(Json::parse(R"([{"weight": 100}])")), 100) << "the API allows no more";
-  EXPECT_EQ(weight_beside(Json::parse(R"([{"weight": 9000000000000000000}, {"weight": -5}, {}])")), 100);
+  using Weights = std::vector<std::int64_t>;
+  EXPECT_EQ(weights_beside("[]"), Weights{1});
+  EXPECT_EQ(weights_beside(R"([{"weight": 10}, {"weight": 7}])"), Weights{35});
+  EXPECT_EQ(weights_beside(R"([{"weight": 100}])"), (Weights{100, 100, 1})) << "100 is the most";
+  EXPECT_EQ(weights_beside(R"([{"weight": 9000000000000000000}, {"weight": -5}, {"weight": 0.5}])"),
+            (Weights{100, 100, 1}));
+  const std::string hundred = R"({"weight": 100},)";
+  EXPECT_EQ(weights_beside("[" + hundred + hundred + hundred + hundred + hundred + hundred +
+                           R"({"weight": 100}])"),
+            Weights(10, 100));
 }
 
 // Kueue would never let it in.

@@ -644,12 +644,14 @@ TEST_F(PoolSize, NewWorkersAreKeptAwayFromNodesOfThoseThatWereCutOff) {
   };
   for (const char* node : {"a", "a", "b", ""}) cut_off(node);
   cut_off("its-kubelet-lives").ended = true;
-  cut_off("long-since-marked").deletion = state.now - kLostNodeAvoided;
-  cut_off("a").deletion = state.now + seconds(30);
+  cut_off("long-since-marked").deleted = state.now - kLostNodeAvoided;
+  cut_off("a").deleted = state.now - kLostNodeAvoided + seconds(1);
   add("live").pod.node = "c";
   EXPECT_EQ(plan().avoid, (std::vector<std::string>{"a", "b"}));
   for (const char* node : {"d", "e"}) cut_off(node);
   EXPECT_EQ(plan().avoid.size(), kLostNodesLimit);
+  state.refusal = PoolState::Refusal{"no node affinity here", state.now - minutes(5)};
+  EXPECT_TRUE(plan().avoid.empty()) << "a policy may forbid it, and a worker is worth more";
 }
 
 TEST_F(PoolSize, CountsWhatItSees) {
