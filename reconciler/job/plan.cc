@@ -227,7 +227,7 @@ bool Plan::confirm(const std::vector<std::int64_t>& runs,
 void Plan::create_pod(const Run& run) {
   CreatePod pod{run.attempt, run.pod_name, run.start_time, run.index};
   // What refused the pod may have refused the wish.
-  if (run.refused.empty()) pod.avoid = lost_nodes(context_.job.status, context_.now);
+  if (run.refused.empty()) pod.avoid = lost_nodes(status(), context_.now);
   decision_.writes.emplace_back(std::move(pod));
 }
 
