@@ -27,6 +27,15 @@ TEST(LostNodes, ThePodAfterALossOnASilentNodeIsKeptAwayFromIt) {
   EXPECT_EQ(created[0].avoid, Nodes{kNode});
 }
 
+// One decision records the loss and the next attempt, and creates its pod.
+TEST(LostNodes, ALossCountsForThePodThatIsMadeWithIt) {
+  JobView view = job_with_pod();
+  view.observed.nodes[kNode].silent_for = view.job.spec.lost_after;
+  const auto created = all<CreatePod>(settle(view));
+  ASSERT_EQ(created.size(), 1u);
+  EXPECT_EQ(created[0].avoid, Nodes{kNode});
+}
+
 // A policy may forbid such a wish. The pod is worth more.
 TEST(LostNodes, APodThatWasRefusedIsTriedAgainWithoutTheWish) {
   JobView view = job_before_its_pod();
