@@ -25,6 +25,8 @@ AFTERMATH = 60
 # Strikes on nodes that began so long before a loss may still take the next attempt: it is not known yet that they are
 # silent (docs/bounds.md, The dead node again).
 UNKNOWN = 60
+# So many others must be there, and more than this share of them be silent (docs/bounds.md, Mass silence).
+MASS_OF, MASS = 3, 0.55
 GONE = "gone"
 UNENDED = "all its runs have ended, and it has not"
 # A run without a beat for so long waits, and its system can be expected to know, and to say why.
@@ -95,6 +97,7 @@ class Recovery:
     beside: tuple = ()  # (kind, from, to) of other strikes on nodes or the control plane; seconds after `at`
     row: int = 1        # how many losses, or failures, of this unit there were in a row, this one included
     ended: bool = False  # the program had come to its end when the strike came
+    most: bool = False   # the strike silenced most of the system's attempts
 
 
 @dataclasses.dataclass
@@ -167,10 +170,10 @@ def _judge_claim(claim, own, verdict):
 
 def _judge_attempts(own, run, verdict):
     ended = False
-    causes = [_cause(attempt, run.strikes, own[number + 1].start if number + 1 < len(own) else run.over)
+    causes = [_causes(attempt, run.strikes, own[number + 1].start if number + 1 < len(own) else run.over)
               for number, attempt in enumerate(own)]
     for number, attempt in enumerate(own):
-        cause = causes[number]
+        cause = _likeliest(causes[number])
         verdict.struck += any(_met(attempt, strike) for strike in run.strikes)
         verdict.overlaps += [(attempt.unit, seconds, cause.kind if cause else "") for other in own[number + 1:]
                              if (seconds := _together(attempt, other)) > 0]
@@ -196,7 +199,7 @@ def _recovery(own, number, causes, run):
     if start - last <= STILL and any(attempt.last > start for attempt in before):
         return []
     # What hung or was frozen had given no sign for a while when its node died.
-    cause = causes[number]
+    cause = _likeliest(causes[number])
     hung = cause and cause.kind in DEADLY and cause.begin > last + STILL
     begin = min(cause.begin, start) if hung else last
     return [_measured(own[number].unit, causes, number, begin, start, run)]
@@ -204,7 +207,7 @@ def _recovery(own, number, causes, run):
 
 def _replaced(own, number, causes, run):
     """[from the strike to the next start], or [] where there is none: it may have worked on, to its end."""
-    begin = causes[number].begin
+    begin = _likeliest(causes[number]).begin
     start = next((attempt.start for attempt in own[number + 1:] if attempt.start > begin), None)
     return [] if start is None else [_measured(own[number].unit, causes, number, begin, start, run)]
 
@@ -217,8 +220,8 @@ def _decisions(own, pods, run):
     for number, (pod, successor) in enumerate(zip(pods, pods[1:])):
         attempt = attempts.get(pod.uid)
         # One without a sign of life went to a node that was gone: a loss.
-        causes.append(_cause(attempt, run.strikes, successor.created) if attempt else None)
-        cause = causes[number]
+        causes.append(_causes(attempt, run.strikes, successor.created) if attempt else [])
+        cause = _likeliest(causes[number])
         if not cause:
             continue
         hung = cause.kind in DEADLY and cause.begin > attempt.last + STILL
@@ -231,14 +234,23 @@ def _decisions(own, pods, run):
 
 
 def _measured(unit, causes, number, begin, start, run):
-    cause = causes[number]
+    cause = _likeliest(causes[number])
     beside = sorted((strike.kind, strike.begin - begin, strike.end - begin) for strike in run.strikes
                     if strike is not cause and not strike.keys
                     and strike.begin <= start and strike.end >= begin - UNKNOWN)
     row = 1
-    while number >= row and _fails(causes[number - row]) == _fails(cause):
+    while number >= row and _fails(cause) in _classes(causes[number - row]):
         row += 1
-    return Recovery(unit, cause.kind if cause else _outage(begin, run), start - begin, begin, tuple(beside), row)
+    return Recovery(unit, cause.kind if cause else _outage(begin, run), start - begin, begin, tuple(beside), row,
+                    most=cause is not None and _silences_most(unit.system, cause, run))
+
+
+def _silences_most(system, strike, run):
+    """Whether most of the system's attempts were at work on nodes that the strike silenced, and at least four: of each
+    of them at least three others count (docs/bounds.md, Mass silence)."""
+    at_work = [attempt for attempt in run.attempts if attempt.unit.system == system and _at_work(attempt, strike.begin)]
+    others = sum(attempt.node in strike.nodes for attempt in at_work) - 1
+    return len(at_work) > MASS_OF and others > MASS * (len(at_work) - 1)
 
 
 def _outage(at, run):
@@ -250,6 +262,11 @@ def _outage(at, run):
 
 def _fails(cause):
     return cause is not None and cause.kind in FAILURES
+
+
+def _classes(causes):
+    """Whether its end was a failure or a loss. If a fault of its process and one of its node met it, it may be both."""
+    return {_fails(cause) for cause in causes or [None]}
 
 
 def reason_of(wait):
@@ -276,8 +293,11 @@ def _together(one, other):
 
 def _met(attempt, strike):
     """Whether the strike found the attempt at work."""
-    return (attempt.key in strike.keys or attempt.node in strike.nodes) and any(
-        begin - BEAT <= strike.begin <= end + 2 * BEAT for begin, end in attempt.alive())
+    return (attempt.key in strike.keys or attempt.node in strike.nodes) and _at_work(attempt, strike.begin)
+
+
+def _at_work(attempt, at):
+    return any(begin - BEAT <= at <= end + 2 * BEAT for begin, end in attempt.alive())
 
 
 def _lived(attempt, strikes, until):
@@ -288,13 +308,17 @@ def _lived(attempt, strikes, until):
     return lived if attempt.term is None else max(attempt.last, min(lived, attempt.term))
 
 
-def _cause(attempt, strikes, until):
-    """The strike on its process or its node that the end of an attempt is due to, or None. until: the next attempt
-    began then. Strikes on the control plane excuse nothing: they touch no worker."""
+def _causes(attempt, strikes, until):
+    """The strikes on its process or its node that the end of an attempt may be due to. until: the next attempt began
+    then. Strikes on the control plane excuse nothing: they touch no worker."""
     lived = _lived(attempt, strikes, until)
-    found = [strike for strike in strikes
-             if (attempt.key in strike.keys or attempt.node in strike.nodes) and strike.begin <= until
-             and strike.begin - BEAT <= lived + 2 * BEAT and attempt.start <= strike.end
-             and attempt.last <= strike.end + AFTERMATH]
-    # A dead node ends what hung on it. Then what struck the process, and what began last.
-    return max(found, key=lambda strike: (strike.kind in DEADLY, bool(strike.keys), strike.begin), default=None)
+    return [strike for strike in strikes
+            if (attempt.key in strike.keys or attempt.node in strike.nodes) and strike.begin <= until
+            and strike.begin - BEAT <= lived + 2 * BEAT and attempt.start <= strike.end
+            and attempt.last <= strike.end + AFTERMATH]
+
+
+def _likeliest(causes):
+    """The one that the end is due to, or None. A dead node ends what hung on it. Then what struck the process, and what
+    began last."""
+    return max(causes, key=lambda strike: (strike.kind in DEADLY, bool(strike.keys), strike.begin), default=None)

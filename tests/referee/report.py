@@ -43,9 +43,9 @@ def record_of(evidence):
 
 
 def _measured(found, begin):
-    """[unit, kind, seconds, when, beside, row, ended] of each; what the tables and allowed() read."""
+    """[unit, kind, seconds, when, beside, row, ended, most] of each; what the tables and allowed() read."""
     return [[f"{one.unit.job}/{one.unit.index}", one.kind, round(one.seconds, 1), round(one.at - begin, 1),
-             [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row, one.ended]
+             [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row, one.ended, one.most]
             for one in found]
 
 
@@ -99,9 +99,11 @@ def allowed(entry, recovery):
     What strikes while the count still runs starts it anew (docs/bounds.md): an outage of the API server when it is over;
     a kill of the controllers when the next ones have taken over, up to twice the bound; and another node that falls
     silent, on which the next attempt may have been put, when it does. That attempt was lost before it gave a sign. A
-    second loss in a row waits, and each further one twice as long; the first failure does too, and the bound has that."""
-    _, kind, _, _, beside, row, ended = recovery
-    bound = entry["bounds_after_the_end" if ended else "bounds"].get(kind)
+    second loss in a row waits, and each further one twice as long; the first failure does too, and the bound has that.
+    Where most agents fell silent at once, theirs counts twice; then the node's, which is shorter, as after the end."""
+    _, kind, _, _, beside, row, ended, most = recovery
+    twice = most and kind in entry["bounds"]  # an agent whose kubelet alone stopped is not silent
+    bound = entry["bounds_after_the_end" if ended or twice else "bounds"].get(kind)
     if bound is None:
         return None
 

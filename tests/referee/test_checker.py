@@ -182,6 +182,34 @@ def test_losses_and_failures_are_counted_apart():
     assert rows == [1, 1, 2]
 
 
+def test_an_end_with_two_causes_counts_in_either_row():
+    """What hangs is not noticed by each system: the node that died meanwhile may have ended it."""
+    ledger = (lines("a", 100, 10) + lines("b", 160, 40, node="n2", last="term") + lines("c", 240, 10, node="n3")
+              + lines("d", 300, 5, node="n4", last="end"))
+    strikes = [Struck("node-killed", 110, 400, ("n1",)), Struck("process-hung", 170, 190, keys=("b",)),
+               Struck("node-paused", 195, 210, ("n2",)), Struck("node-killed", 250, 400, ("n3",))]
+    rows = [one.row for one in verdict(ledger, *strikes).recoveries]
+    assert rows == [1, 1, 3]
+
+
+def others(count, node):
+    """Attempts of the same system that are at work all the time."""
+    found = []
+    for number in range(count):
+        found += lines(f"{node}-{number}", 90, 60, node=node, unit=Unit("it", "job-2", number), last="end")
+    return found
+
+
+@pytest.mark.parametrize("beside, elsewhere, most", [(2, 1, True), (2, 2, False), (3, 2, True), (2, 0, False), (0, 3, False)])
+def test_a_node_on_which_most_were_at_work_silences_most(beside, elsewhere, most):
+    ledger = lines("a", 100, 10) + lines("b", 170, 10, node="n9", last="end") + others(beside, "n1") + others(elsewhere, "n2")
+    units = {Unit("it", "job-2", number) for number in range(max(beside, elsewhere))}
+    claims = [Claim(unit, "Succeeded", 1) for unit in (UNIT, *units)]
+    strikes = [Struck("node-killed", 110, 200, ("n1",))]
+    found = judge(Run(attempts_of(ledger), strikes, claims, OVER, {}))["it"]
+    assert [one.most for one in found.recoveries if one.unit == UNIT] == [most]
+
+
 def test_what_runs_on_for_a_moment_after_it_stood_still_overlaps():
     ledger = lines("a", 100, 60, still=((110, 150),), last="term") + lines("b", 145, 40, node="n2", last="end")
     [(_, seconds, _)] = verdict(ledger, Struck("node-paused", 110, 150, ("n1",))).overlaps

@@ -17,13 +17,13 @@ def entry(*recoveries, **more):
             "thrown_away": 0, "starts": [], "waits": [], "jobs": 1, "by_pod": False, "replaced": [], "decisions": [], "recoveries": list(recoveries), **more}
 
 
-def recovery(seconds, kind="node-killed", beside=(), row=1, ended=False):
-    return ["job-1/0", kind, seconds, 10.0, list(beside), row, ended]
+def recovery(seconds, kind="node-killed", beside=(), row=1, ended=False, most=False):
+    return ["job-1/0", kind, seconds, 10.0, list(beside), row, ended, most]
 
 
-def assert_limit(most, **what):
-    assert report.late(entry(recovery(most, **what))) == []
-    assert report.late(entry(recovery(most + 1, **what))) == [recovery(most + 1, **what)]
+def assert_limit(limit, **what):
+    assert report.late(entry(recovery(limit, **what))) == []
+    assert report.late(entry(recovery(limit + 1, **what))) == [recovery(limit + 1, **what)]
 
 
 def record(**more):
@@ -37,6 +37,13 @@ def test_beyond_the_bound_is_late():
 
 def test_what_had_ended_has_a_bound_of_its_own():
     assert_limit(91, ended=True)
+
+
+def test_where_most_agents_fell_silent_their_nodes_count():
+    assert_limit(91, most=True)
+    unpromised = entry(recovery(900, kind="kubelet-stopped", most=True),
+                       bounds_after_the_end={"kubelet-stopped": 91})
+    assert report.late(unpromised) == [], "its agents renew"
 
 
 def test_where_nothing_is_promised_nothing_is_late():
