@@ -80,8 +80,9 @@ class Cluster(RealCluster):
         self.kubernetes = self.api("GET", "/version")[1]["gitVersion"]
         return self
 
-    def await_node(self, node, limit=180):
-        """Also while the API server is away."""
+    def await_node(self, node, limit=480):
+        """Also while the API server is away. After some outages in a row the kubelet starts scheduler and controllers
+        only after minutes (CrashLoopBackOff), and nobody takes the node's taint away before."""
         patiently(lambda: super(Cluster, self).await_node(node, limit), AssertionError, limit=limit)
 
     def ensure_namespaces(self, names):
