@@ -10,7 +10,7 @@ from referee.checker import DEADLY, Struck
 from referee.cluster import AWAY
 from referee.ledger import read
 from localcluster import ClusterError, wait_for
-from referee.strikes import GONE, NODE, PROCESS, STILL_RUNS
+from referee.strikes import GONE, NODE, PROCESS, STILL_RUNS, node_for
 
 UNDO = 300  # seconds for what another strike holds up
 RUNTIME = ("ctr", "-n", "k8s.io", "task")
@@ -111,17 +111,12 @@ class Nemesis:
                 self._out.pop(node)
 
     def _take(self, strike):
-        """The worker on which most vendors have an attempt: however many systems are one's, it has one vote."""
+        """A worker that no strike has."""
         running = self._running()
         with self._lock:
             free = [node for node in self._workers if node not in self._out]
-
-            def weight(node):
-                return len({self._vendors[attempt.unit.system] for attempt in running if attempt.node == node})
-
-            most = max(map(weight, free))
-            best = [node for node in free if weight(node) == most]
-            node = best[int(strike.choice * len(best))]
+            at_work = [(attempt.unit.system, attempt.node) for attempt in running]
+            node = node_for(strike, free, at_work, self._vendors)
             self._out[node] = strike
         return node
 

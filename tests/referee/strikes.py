@@ -60,3 +60,18 @@ def _lane(random_, kinds, lengths, begin, total, pause):
         strikes.append(Strike(kind, round(at, 1), round(seconds, 1), random_.random()))
         at += seconds + random_.uniform(*pause)
         number += 1
+
+
+def node_for(strike, free, at_work, vendors):
+    """The free node on which most vendors have an attempt: however many systems are one's, it has one vote. A node is
+    cut off where the canary without a fence is at work, if it is anywhere: it can be found in no other way.
+    at_work: (system, node) of attempts. vendors: {system: vendor}."""
+    if strike.kind == "node-cut-off":
+        free = [node for node in free if ("canary", node) in at_work] or free
+
+    def weight(node):
+        return len({vendors[system] for system, where in at_work if where == node})
+
+    most = max(map(weight, free))
+    best = [node for node in free if weight(node) == most]
+    return best[int(strike.choice * len(best))]

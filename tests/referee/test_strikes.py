@@ -1,7 +1,9 @@
 """The nemesis' plan: the same for the same seed, all undone at the end."""
 
+import dataclasses
+
 import pytest
-from referee.strikes import GONE, KINDS, NODE, schedule
+from referee.strikes import GONE, KINDS, NODE, node_for, schedule
 
 SEEDS = range(1, 50)
 
@@ -32,3 +34,23 @@ def test_one_node_at_a_time_beside_the_one_that_is_gone():
     for seed in SEEDS:
         struck = [strike for strike in schedule(seed, 60) if strike.kind in NODE]
         assert all(one.end < other.at for one, other in zip(struck, struck[1:])), seed
+
+
+VENDORS = {"holdfast": "ours", "holdfast-pool": "ours", "batch": "Kubernetes", "canary": "canary"}
+
+
+def strike_of(kind, choice=0.0):
+    found = next(strike for seed in SEEDS for strike in schedule(seed, 10) if strike.kind == kind)
+    return dataclasses.replace(found, choice=choice)
+
+
+def test_a_node_is_struck_where_most_vendors_are_at_work():
+    at_work = [("holdfast", "a"), ("holdfast-pool", "a"), ("holdfast", "b"), ("batch", "b"), ("canary", "c")]
+    assert node_for(strike_of("node-killed"), ["a", "b", "c"], at_work, VENDORS) == "b"
+    assert node_for(strike_of("node-killed", 0.9), ["a", "c"], at_work, VENDORS) == "c", "a vote each"
+
+
+def test_a_node_is_cut_off_where_the_canary_is_at_work():
+    at_work = [("holdfast", "b"), ("batch", "b"), ("canary", "c")]
+    assert node_for(strike_of("node-cut-off"), ["a", "b", "c"], at_work, VENDORS) == "c"
+    assert node_for(strike_of("node-cut-off"), ["a", "b"], at_work, VENDORS) == "b", "it is not there"
