@@ -6,6 +6,7 @@ but as a claim.
 
 import dataclasses
 import re
+import statistics
 from collections import defaultdict
 
 from referee.ledger import BEAT, STILL
@@ -25,6 +26,7 @@ AFTERMATH = 60
 # Strikes on nodes that began so long before a loss may still take the next attempt: it is not known yet that they are
 # silent (docs/bounds.md, The dead node again).
 UNKNOWN = 60
+SHORTLY = 30
 # So many others must be there, and more than this share of them be silent (docs/bounds.md, Mass silence).
 MASS_OF, MASS = 3, 0.55
 GONE = "gone"
@@ -98,6 +100,7 @@ class Recovery:
     row: int = 1        # how many losses, or failures, of this unit there were in a row, this one included
     ended: bool = False  # the program had come to its end when the strike came
     most: bool = False   # the strike silenced most of the system's attempts
+    start: float = 0.0   # how long pods took to start at that time: the median of all systems
 
 
 @dataclasses.dataclass
@@ -242,7 +245,16 @@ def _measured(unit, causes, number, begin, start, run):
     while number >= row and _fails(cause) in _classes(causes[number - row]):
         row += 1
     return Recovery(unit, cause.kind if cause else _outage(begin, run), start - begin, begin, tuple(beside), row,
-                    most=cause is not None and _silences_most(unit.system, cause, run))
+                    most=cause is not None and _silences_most(unit.system, cause, run), start=_start(run, begin, start))
+
+
+def _start(run, begin, end):
+    """How long pods took to their first sign of life, the median of those that were created from shortly before `begin`
+    to `end`, of all systems. 0: there were too few. Those that never began were on dead nodes."""
+    starts = {attempt.pod: attempt.start for attempt in reversed(run.attempts)}
+    took = [starts[pod.uid] - pod.created for pod in run.pods
+            if pod.uid in starts and begin - SHORTLY <= pod.created <= end]
+    return statistics.median(took) if len(took) > 2 else 0.0
 
 
 def _silences_most(system, strike, run):

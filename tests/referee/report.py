@@ -19,6 +19,8 @@ CONTROLLER_BACK, TAKE_OVER = 20, 17
 # An outage of the API server up to here is none for Holdfast, which renews each 2 s and forgives 5 s. Counts begin at
 # its first renewal after the outage.
 FORGIVEN, RENEWS = 3, 2
+# Up to here a new worker's start is in the bounds.
+QUICK_START = 10
 # A loss after another one waits, 10 s at first and twice as long each time (docs/phases.md, retryBackoff).
 BACKOFF, LONGEST_BACKOFF = 10, 360
 
@@ -43,9 +45,9 @@ def record_of(evidence):
 
 
 def _measured(found, begin):
-    """[unit, kind, seconds, when, beside, row, ended, most] of each; what the tables and allowed() read."""
+    """[unit, kind, seconds, when, beside, row, ended, most, start] of each; what the tables and allowed() read."""
     return [[f"{one.unit.job}/{one.unit.index}", one.kind, round(one.seconds, 1), round(one.at - begin, 1),
-             [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row, one.ended, one.most]
+             [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row, one.ended, one.most, round(one.start, 1)]
             for one in found]
 
 
@@ -100,8 +102,9 @@ def allowed(entry, recovery):
     a kill of the controllers when the next ones have taken over, up to twice the bound; and another node that falls
     silent, on which the next attempt may have been put, when it does. That attempt was lost before it gave a sign. A
     second loss in a row waits, and each further one twice as long; the first failure does too, and the bound has that.
-    Where most agents fell silent at once, theirs counts twice; then the node's, which is shorter, as after the end."""
-    _, kind, _, _, beside, row, ended, most = recovery
+    Where most agents fell silent at once, theirs counts twice; then the node's, which is shorter, as after the end.
+    A warm worker that replaces another takes as long to start as all pods do then."""
+    _, kind, _, _, beside, row, ended, most, start = recovery
     twice = most and kind in entry["bounds"]  # an agent whose kubelet alone stopped is not silent
     bound = entry["bounds_after_the_end" if ended or twice else "bounds"].get(kind)
     if bound is None:
@@ -115,14 +118,18 @@ def allowed(entry, recovery):
         if begin >= limit:
             break
         if other == "controllers-killed":
-            if end >= 0:
-                limit = max(limit, min(end + CONTROLLER_BACK + TAKE_OVER + own, 2 * own + TAKE_OVER))
+            back = end + CONTROLLER_BACK + TAKE_OVER
+            if back >= 0:
+                limit = max(limit, min(back + own, 2 * own + TAKE_OVER))
         elif other in CONTROL:
             if end >= 0 and end - begin > FORGIVEN:
                 limit = max(limit, end + RENEWS + own)
         elif begin >= -UNKNOWN and other in entry["bounds"] and not entry["by_pod"]:
             row += 1
-            limit = max(limit, begin + entry["bounds"][other] + waits(row))
+            own = max(own, entry["bounds"][other] + waits(row))
+            limit = max(limit, begin + own)
+    if not entry["by_pod"] and start > QUICK_START:
+        limit += start
     return round(limit, 1)
 
 

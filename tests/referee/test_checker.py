@@ -210,6 +210,17 @@ def test_a_node_on_which_most_were_at_work_silences_most(beside, elsewhere, most
     assert [one.most for one in found.recoveries if one.unit == UNIT] == [most]
 
 
+def test_how_long_pods_took_to_start_is_the_median_of_all_systems():
+    others_ = [Unit("other", "job", number) for number in range(3)]
+    ledger = lines("a", 100, 10) + lines("b", 160, 10, node="n2", last="end")
+    for number, (unit, start) in enumerate(zip(others_, (130, 180, 190))):
+        ledger += lines(f"o{number}", start, 5, node="n3", unit=unit, last="end")
+    claims = [Claim(unit, "Succeeded", 1) for unit in (UNIT, *others_)]
+    pods = [Pod(UNIT, "a", 99), Pod(UNIT, "b", 150)] + [Pod(unit, f"o{number}", 120) for number, unit in enumerate(others_)]
+    found = judge(Run(attempts_of(ledger), [Struck("node-killed", 110, 200, ("n1",))], claims, OVER, {}, [], pods))["it"]
+    assert [one.start for one in found.recoveries] == [10], "of 1, 10, 10, 60 and 70 s"
+
+
 def test_what_runs_on_for_a_moment_after_it_stood_still_overlaps():
     ledger = lines("a", 100, 60, still=((110, 150),), last="term") + lines("b", 145, 40, node="n2", last="end")
     [(_, seconds, _)] = verdict(ledger, Struck("node-paused", 110, 150, ("n1",))).overlaps

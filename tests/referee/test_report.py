@@ -17,8 +17,8 @@ def entry(*recoveries, **more):
             "thrown_away": 0, "starts": [], "waits": [], "jobs": 1, "by_pod": False, "replaced": [], "decisions": [], "recoveries": list(recoveries), **more}
 
 
-def recovery(seconds, kind="node-killed", beside=(), row=1, ended=False, most=False):
-    return ["job-1/0", kind, seconds, 10.0, list(beside), row, ended, most]
+def recovery(seconds, kind="node-killed", beside=(), row=1, ended=False, most=False, start=2.0):
+    return ["job-1/0", kind, seconds, 10.0, list(beside), row, ended, most, start]
 
 
 def assert_limit(limit, **what):
@@ -46,6 +46,19 @@ def test_where_most_agents_fell_silent_their_nodes_count():
     assert report.late(unpromised) == [], "its agents renew"
 
 
+def test_a_kill_of_the_controllers_right_before_counts_until_they_are_back():
+    back = -6 + report.CONTROLLER_BACK + report.TAKE_OVER
+    assert_limit(81 + back, beside=[["controllers-killed", -9, -6]])
+    assert_limit(81, beside=[["controllers-killed", -60, -50]])
+
+
+def test_a_warm_worker_starts_as_slowly_as_all_pods_do():
+    assert_limit(81 + 40, start=40)
+    assert_limit(81, start=9)
+    by_pod = entry(by_pod=True, decisions=[recovery(90, start=40)])
+    assert len(report.late(by_pod)) == 1, "the creation of a pod waits for no pod"
+
+
 def test_where_nothing_is_promised_nothing_is_late():
     assert report.late(entry(recovery(900, kind="process-hung"), recovery(900, kind=""))) == []
 
@@ -64,11 +77,11 @@ def test_what_strikes_when_the_time_is_over_excuses_nothing():
 def test_the_count_begins_anew_when_the_next_controllers_have_taken_over():
     assert_limit(81 + 3 + report.CONTROLLER_BACK + report.TAKE_OVER, beside=[["controllers-killed", 3, 3]])
     assert_limit(2 * 81 + report.TAKE_OVER, beside=[["controllers-killed", 79, 79]])
-    assert_limit(81, beside=[["controllers-killed", -3, -3]])
 
 
 def test_the_next_attempt_may_get_a_node_that_falls_silent():
     assert_limit(81 + 20 + 10, beside=[["node-paused", 20, 90]])
+    assert_limit(81 + 10 + 30 + report.RENEWS, beside=[["node-paused", 20, 90], ["etcd-paused", 25, 30]])
     assert_limit(81, beside=[["node-paused", -20, 90]])
     assert_limit(81, beside=[["node-gone", -300, 900]])
     assert_limit(61 + 20, kind="process-crashed", beside=[["node-killed", -20, 90]])
