@@ -11,6 +11,7 @@ from referee.checker import FAILURES, UNKNOWN
 from referee.strikes import CONTROL, KINDS
 from referee.systems import CANARIES
 
+LOST_NODES = ("node-killed", "node-gone")
 # Overlaps below two beats say little: a beat is written when its half second is over.
 LEAST_OVERLAP = 1.0
 # The next controller is up so long after a kill (its kubelet backs off, 10 s and more), and takes over in T
@@ -208,6 +209,18 @@ def table(records):
                       "recovery: median, worst", "beyond its bound"], rows)
 
 
+def short_table(records, shown):
+    """The README's. shown: {system: what the README calls it}."""
+    rows = []
+    for name, words in shown.items():
+        entries = _entries(records, name)
+        times = [one[2] for one in _all(entries, "recoveries") if one[1] in LOST_NODES]
+        rows.append([words, sum(entry["units"] for entry in entries),
+                     *(len(_all(entries, key)) for key in ("stuck", "repeated")),
+                     f"{sum(seconds for _, seconds, _ in _all(entries, 'overlaps')):.0f} s", _spread(times)])
+    return _markdown(["", "runs", "stuck", "done twice", "two at once", "its node died: median, worst"], rows)
+
+
 def price_table(records):
     """What it cost, and what it said meanwhile."""
     rows = []
@@ -279,5 +292,5 @@ def runs_table(records):
     return _markdown(["seed", "date", "commit", "minutes of faults", "Kubernetes", "machine", "verdict"], [
         [one["seed"], one["date"], one["commit"], one["minutes"], one["kubernetes"], one["machine"],
          "; ".join([f"void: {one['void']}" if one["void"] else "counts",
-                    *(f"{name} took no job at the end: {why}" for name, why in one["refused"].items())])]
+                    *(f"{name} took no job at the end" for name in one["refused"])])]
         for one in records])
