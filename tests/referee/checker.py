@@ -96,7 +96,8 @@ class Recovery:
     kind: str           # of the strike that ended the attempt; "" where none did
     seconds: float
     at: float
-    beside: tuple = ()  # (kind, from, to) of other strikes on nodes or the control plane; seconds after `at`
+    # (kind, from, to, met) of other strikes on nodes or the control plane; seconds after `at`; met: its own node.
+    beside: tuple = ()
     row: int = 1        # how many losses, or failures, of this unit there were in a row, this one included
     ended: bool = False  # the program had come to its end when the strike came
     most: bool = False   # the strike silenced most of the system's attempts
@@ -238,7 +239,7 @@ def _decisions(own, pods, run):
 
 def _measured(unit, causes, number, begin, start, run):
     cause = _likeliest(causes[number])
-    beside = sorted((strike.kind, strike.begin - begin, strike.end - begin) for strike in run.strikes
+    beside = sorted((strike.kind, strike.begin - begin, strike.end - begin, strike in causes[number]) for strike in run.strikes
                     if strike is not cause and not strike.keys
                     and strike.begin <= start and strike.end >= begin - UNKNOWN)
     row = 1

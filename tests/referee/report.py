@@ -48,7 +48,7 @@ def record_of(evidence):
 def _measured(found, begin):
     """[unit, kind, seconds, when, beside, row, ended, most, start] of each; what the tables and allowed() read."""
     return [[f"{one.unit.job}/{one.unit.index}", one.kind, round(one.seconds, 1), round(one.at - begin, 1),
-             [[kind, round(start, 1), round(end, 1)] for kind, start, end in one.beside], one.row, one.ended, one.most, round(one.start, 1)]
+             [[kind, round(start, 1), round(end, 1), met] for kind, start, end, met in one.beside], one.row, one.ended, one.most, round(one.start, 1)]
             for one in found]
 
 
@@ -104,7 +104,8 @@ def allowed(entry, recovery):
     silent, on which the next attempt may have been put, when it does. That attempt was lost before it gave a sign. A
     second loss in a row waits, and each further one twice as long; the first failure does too, and the bound has that.
     Where most agents fell silent at once, theirs counts twice; then the node's, which is shorter, as after the end.
-    A warm worker that replaces another takes as long to start as all pods do then."""
+    A warm worker that replaces another takes as long to start as all pods do then. What hangs on a node that falls
+    silent meanwhile has that node's bound: nobody can know whether it still makes no progress."""
     _, kind, _, _, beside, row, ended, most, start = recovery
     twice = most and kind in entry["bounds"]  # an agent whose kubelet alone stopped is not silent
     bound = entry["bounds_after_the_end" if ended or twice else "bounds"].get(kind)
@@ -115,7 +116,7 @@ def allowed(entry, recovery):
         return min(LONGEST_BACKOFF, BACKOFF * 2 ** (losses - (1 if kind in FAILURES else 2))) if losses > 1 else 0
 
     own = limit = bound + waits(row)
-    for other, begin, end in sorted(beside, key=lambda one: one[1]):
+    for other, begin, end, met in sorted(beside, key=lambda one: one[1]):
         if begin >= limit:
             break
         if other == "controllers-killed":
@@ -125,6 +126,8 @@ def allowed(entry, recovery):
         elif other in CONTROL:
             if end >= 0 and end - begin > FORGIVEN:
                 limit = max(limit, end + RENEWS + own)
+        elif begin >= 0 and met and other in entry["bounds"]:
+            limit = max(limit, begin + entry["bounds"][other] + waits(row))
         elif begin >= -UNKNOWN and other in entry["bounds"] and not entry["by_pod"]:
             row += 1
             own = max(own, entry["bounds"][other] + waits(row))

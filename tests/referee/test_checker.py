@@ -134,7 +134,7 @@ def test_what_an_outage_ended_is_waste_with_a_kind():
     ledger = lines("a", 100, 10, last="term") + lines("b", 152, 20, node="n2", last="end")
     found = verdict(ledger, Struck("etcd-paused", 90, 112))
     [recovery] = found.recoveries
-    assert (recovery.kind, recovery.seconds, recovery.beside) == ("etcd-paused", 42, (("etcd-paused", -20, 2),))
+    assert (recovery.kind, recovery.seconds, recovery.beside) == ("etcd-paused", 42, (("etcd-paused", -20, 2, False),))
     assert len(found.waste) == 1
     assert verdict(ledger, Struck("etcd-paused", 60, 90)).recoveries[0].kind == ""
 
@@ -231,7 +231,7 @@ def test_recovery_counts_from_the_last_beat():
     ledger = lines("a", 100, 10) + lines("b", 152, 20, node="n2", last="end")
     found = verdict(ledger, Struck("node-killed", 110.2, 200, ("n1",)), Struck("etcd-paused", 120, 130))
     [recovery] = found.recoveries
-    assert (recovery.kind, recovery.beside, recovery.row) == ("node-killed", (("etcd-paused", 10, 20),), 1)
+    assert (recovery.kind, recovery.beside, recovery.row) == ("node-killed", (("etcd-paused", 10, 20, False),), 1)
     assert recovery.seconds == pytest.approx(42)
     assert found.struck == 1
     assert found.thrown_away == pytest.approx(10)
@@ -242,7 +242,7 @@ def test_a_node_that_fell_silent_just_before_is_beside_a_recovery():
     ledger = lines("a", 200, 10) + lines("b", 252, 20, node="n2", last="end")
     [recovery] = verdict(ledger, Struck("process-crashed", 210, 210, keys=("a",)),
                          Struck("node-killed", 120, 190, ("n3",)), Struck("node-paused", 100, 149, ("n4",))).recoveries
-    assert recovery.beside == (("node-killed", -90, -20),)
+    assert recovery.beside == (("node-killed", -90, -20, False),)
 
 
 def test_the_first_start_counts_from_the_creation():

@@ -48,8 +48,16 @@ def test_where_most_agents_fell_silent_their_nodes_count():
 
 def test_a_kill_of_the_controllers_right_before_counts_until_they_are_back():
     back = -6 + report.CONTROLLER_BACK + report.TAKE_OVER
-    assert_limit(81 + back, beside=[["controllers-killed", -9, -6]])
-    assert_limit(81, beside=[["controllers-killed", -60, -50]])
+    assert_limit(81 + back, beside=[["controllers-killed", -9, -6, False]])
+    assert_limit(81, beside=[["controllers-killed", -60, -50, False]])
+
+
+def test_what_hangs_on_a_node_that_falls_silent_has_the_nodes_bound():
+    hung = entry(by_pod=True, bounds={"process-hung": 47, "node-killed": 33})
+    def found(seconds, met):
+        return recovery(seconds, kind="process-hung", beside=[["node-killed", 24, 90, met]])
+    hung["decisions"] = [found(57, True), found(58, True), found(48, False)]
+    assert report.late(hung) == [found(58, True), found(48, False)]
 
 
 def test_a_warm_worker_starts_as_slowly_as_all_pods_do():
@@ -64,27 +72,27 @@ def test_where_nothing_is_promised_nothing_is_late():
 
 
 def test_the_count_begins_anew_when_an_outage_is_over():
-    assert_limit(81 + 30 + report.RENEWS, beside=[["etcd-paused", 5, 30]])
-    assert_limit(81, beside=[["etcd-paused", -40, -10]])
-    assert_limit(81, beside=[["api-server-paused", 28, 30]])
+    assert_limit(81 + 30 + report.RENEWS, beside=[["etcd-paused", 5, 30, False]])
+    assert_limit(81, beside=[["etcd-paused", -40, -10, False]])
+    assert_limit(81, beside=[["api-server-paused", 28, 30, False]])
 
 
 def test_what_strikes_when_the_time_is_over_excuses_nothing():
-    assert_limit(81, beside=[["etcd-paused", 81, 110]])
-    assert_limit(100 + report.RENEWS + 81, beside=[["etcd-paused", 80, 100], ["api-server-paused", 300, 330]])
+    assert_limit(81, beside=[["etcd-paused", 81, 110, False]])
+    assert_limit(100 + report.RENEWS + 81, beside=[["etcd-paused", 80, 100, False], ["api-server-paused", 300, 330, False]])
 
 
 def test_the_count_begins_anew_when_the_next_controllers_have_taken_over():
-    assert_limit(81 + 3 + report.CONTROLLER_BACK + report.TAKE_OVER, beside=[["controllers-killed", 3, 3]])
-    assert_limit(2 * 81 + report.TAKE_OVER, beside=[["controllers-killed", 79, 79]])
+    assert_limit(81 + 3 + report.CONTROLLER_BACK + report.TAKE_OVER, beside=[["controllers-killed", 3, 3, False]])
+    assert_limit(2 * 81 + report.TAKE_OVER, beside=[["controllers-killed", 79, 79, False]])
 
 
 def test_the_next_attempt_may_get_a_node_that_falls_silent():
-    assert_limit(81 + 20 + 10, beside=[["node-paused", 20, 90]])
-    assert_limit(81 + 10 + 30 + report.RENEWS, beside=[["node-paused", 20, 90], ["etcd-paused", 25, 30]])
-    assert_limit(81, beside=[["node-paused", -20, 90]])
-    assert_limit(81, beside=[["node-gone", -300, 900]])
-    assert_limit(61 + 20, kind="process-crashed", beside=[["node-killed", -20, 90]])
+    assert_limit(81 + 20 + 10, beside=[["node-paused", 20, 90, False]])
+    assert_limit(81 + 10 + 30 + report.RENEWS, beside=[["node-paused", 20, 90, False], ["etcd-paused", 25, 30, False]])
+    assert_limit(81, beside=[["node-paused", -20, 90, False]])
+    assert_limit(81, beside=[["node-gone", -300, 900, False]])
+    assert_limit(61 + 20, kind="process-crashed", beside=[["node-killed", -20, 90, False]])
 
 
 def test_a_replacement_can_be_late_too():
@@ -94,7 +102,7 @@ def test_a_replacement_can_be_late_too():
 def test_where_each_attempt_has_a_pod_its_creation_counts():
     found = entry(recovery(900), by_pod=True, replaced=[recovery(900)], decisions=[recovery(81), recovery(82)])
     assert report.late(found) == [recovery(82)]
-    again = [["node-paused", 20, 90]]
+    again = [["node-paused", 20, 90, False]]
     assert report.allowed(found, recovery(1, beside=again)) == 81, "a pod on a silent node is one that was created"
 
 
@@ -112,7 +120,7 @@ def test_the_tables_add_the_runs_up():
         "| it | 6 | 0 | 4 | 1 | 0 | 0 | 0 | 0 | 4 s (1), and 1 below 1 s | 50 s, 90 s (2) | 1 |")
     assert report.price_table(records).splitlines()[-1] == "| it | none | 0 | 2 min | 50 % of 2 |"
     records[0]["systems"]["it"]["replaced"] = [recovery(12)]
-    records[1]["systems"]["it"]["replaced"] = [recovery(92), recovery(95, beside=[["node-paused", 20, 90]])]
+    records[1]["systems"]["it"]["replaced"] = [recovery(92), recovery(95, beside=[["node-paused", 20, 90, False]])]
     for one in (one for record in records for one in record["systems"]["it"]["replaced"]):
         one[1] = "node-cut-off"
     for one in records:
