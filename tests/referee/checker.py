@@ -6,7 +6,6 @@ but as a claim.
 
 import dataclasses
 import re
-import statistics
 from collections import defaultdict
 
 from referee.ledger import BEAT, STILL
@@ -26,7 +25,6 @@ AFTERMATH = 60
 # Strikes on nodes that began so long before a loss may still take the next attempt: it is not known yet that they are
 # silent (docs/bounds.md, The dead node again).
 UNKNOWN = 60
-SHORTLY = 30
 # So many others must be there, and more than this share of them be silent (docs/bounds.md, Mass silence).
 MASS_OF, MASS = 3, 0.55
 GONE = "gone"
@@ -70,10 +68,22 @@ class Wait:
 
 @dataclasses.dataclass(frozen=True)
 class Pod:
-    """Of one attempt of a unit; it may never have begun. created: by the API server's clock, a whole second."""
+    """Of one attempt of a unit; it may never have begun. created: by the API server's clock, a whole second. order: of
+    creations. reported: when the API server first said that its container had ended, or None."""
     unit: object
     uid: str
     created: float
+    order: int = 0
+    reported: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Worker:
+    """A warm worker's pod. ready: when the API server first said so; gone: when it no longer did, or None."""
+    system: str
+    node: str
+    ready: float
+    gone: float | None = None
 
 
 @dataclasses.dataclass
@@ -87,6 +97,9 @@ class Run:
     submitted: dict = dataclasses.field(default_factory=dict)
     waits: list = dataclasses.field(default_factory=list)
     pods: list = dataclasses.field(default_factory=list)
+    workers: list = dataclasses.field(default_factory=list)
+    slots: dict = dataclasses.field(default_factory=dict)  # {system: of each of its workers}
+    agents: tuple = ()  # systems whose attempts prove by themselves that they live: a kubelet that stops ends none
 
 
 @dataclasses.dataclass
@@ -100,8 +113,9 @@ class Recovery:
     beside: tuple = ()
     row: int = 1        # how many losses, or failures, of this unit there were in a row, this one included
     ended: bool = False  # the program had come to its end when the strike came
-    most: bool = False   # the strike silenced most of the system's attempts
-    start: float = 0.0   # how long pods took to start at that time: the median of all systems
+    most: bool = False   # the strike silenced most of the system's attempts, as each outage does
+    # When a worker on a node that no strike had was free first, seconds after `at`; of systems with warm workers.
+    room: float = 0.0
 
 
 @dataclasses.dataclass
@@ -122,6 +136,7 @@ class Verdict:
     # node fell silent. Of systems with a pod for each attempt.
     decisions: list = dataclasses.field(default_factory=list)
     waste: list = dataclasses.field(default_factory=list)        # attempts
+    phantoms: int = 0                                            # pods that never began
     thrown_away: float = 0.0                                     # seconds of work that no outcome has
     starts: list = dataclasses.field(default_factory=list)       # seconds from a job's creation to a unit's first sign
     waits: list = dataclasses.field(default_factory=list)        # (unit, at, the reason, or "") of units that waited
@@ -133,7 +148,7 @@ def judge(run):
     for attempt in run.attempts:
         by_unit[attempt.unit].append(attempt)
     pods = defaultdict(list)
-    for pod in sorted(run.pods, key=lambda one: one.created):
+    for pod in sorted(run.pods, key=lambda one: (one.created, one.order)):
         pods[pod.unit].append(pod)
     asked = {claim.unit for claim in run.claims}
     strange = set(by_unit) - asked
@@ -143,8 +158,9 @@ def judge(run):
     for claim in run.claims:
         verdict, own = verdicts[claim.unit.system], by_unit[claim.unit]
         _judge_claim(claim, own, verdict)
-        _judge_attempts(own, run, verdict)
+        _judge_attempts(own, pods[claim.unit], run, verdict)
         verdict.decisions += _decisions(own, pods[claim.unit], run)
+        verdict.phantoms += len({pod.uid for pod in pods[claim.unit]} - {attempt.pod for attempt in own})
         created = run.submitted.get((claim.unit.system, claim.unit.job))
         if own and created is not None:
             verdict.starts.append(own[0].start - created)
@@ -172,10 +188,11 @@ def _judge_claim(claim, own, verdict):
         verdict.double.append(claim.unit)
 
 
-def _judge_attempts(own, run, verdict):
+def _judge_attempts(own, pods, run, verdict):
     ended = False
-    causes = [_causes(attempt, run.strikes, own[number + 1].start if number + 1 < len(own) else run.over)
-              for number, attempt in enumerate(own)]
+    created = {pod.uid: pod.created for pod in pods}
+    causes = [_causes(attempt, run, next((other.start for other in own if other.start > attempt.last), run.over))
+              for attempt in own]
     for number, attempt in enumerate(own):
         cause = _likeliest(causes[number])
         verdict.struck += any(_met(attempt, strike) for strike in run.strikes)
@@ -189,10 +206,17 @@ def _judge_attempts(own, run, verdict):
             continue
         still_runs = attempt.last > run.over - 2 * STILL
         verdict.thrown_away += 0 if still_runs else attempt.worked
-        if cause is None and not still_runs:
+        if cause is None and not still_runs and not _was_away(attempt, created.get(attempt.pod), run):
             verdict.waste.append(attempt)
         if number + 1 < len(own):
             verdict.recoveries += _recovery(own, number, causes, run)
+
+
+def _was_away(attempt, created, run):
+    """Whether its node was struck when its pod was made, and it began when the node came back: it was replaced by then."""
+    return created is not None and any(
+        attempt.node in strike.nodes and strike.begin <= created < strike.end <= attempt.start + STILL
+        and attempt.start <= strike.end + AFTERMATH for strike in run.strikes)
 
 
 def _recovery(own, number, causes, run):
@@ -202,6 +226,8 @@ def _recovery(own, number, causes, run):
     last = max(min(end, start) for attempt in before for begin, end in attempt.alive() if begin <= start)
     if start - last <= STILL and any(attempt.last > start for attempt in before):
         return []
+    # Of those before, the one that worked last: another may have begun for a moment on a node that came back.
+    number = max(range(number + 1), key=lambda one: own[one].last)
     # What hung or was frozen had given no sign for a while when its node died.
     cause = _likeliest(causes[number])
     hung = cause and cause.kind in DEADLY and cause.begin > last + STILL
@@ -224,15 +250,20 @@ def _decisions(own, pods, run):
     for number, (pod, successor) in enumerate(zip(pods, pods[1:])):
         attempt = attempts.get(pod.uid)
         # One without a sign of life went to a node that was gone: a loss.
-        causes.append(_causes(attempt, run.strikes, successor.created) if attempt else [])
+        causes.append(_causes(attempt, run, successor.created) if attempt else [])
         cause = _likeliest(causes[number])
-        if not cause:
+        if not attempt or not (cause or _outage(attempt.last, run)):
             continue
-        hung = cause.kind in DEADLY and cause.begin > attempt.last + STILL
-        works_on = cause.kind in SILENT or successor.created < attempt.last  # a paused node may come back
-        begin = cause.begin if hung or works_on else attempt.last
+        begin, ended = attempt.last, False
+        if cause:
+            hung = cause.kind in DEADLY and cause.begin > attempt.last + STILL
+            works_on = cause.kind in SILENT or successor.created < attempt.last  # a paused node may come back
+            begin = cause.begin if hung or works_on else attempt.last
+            ended = attempt.end is not None and attempt.end <= cause.begin
+            # A program that fails on a node that is well: its kubelet says so, in a time of its own.
+            if cause.kind == "process-crashed" and pod.reported is not None:
+                begin = max(begin, min(pod.reported, successor.created))
         measured = _measured(attempt.unit, causes, number, begin, max(begin, successor.created), run)
-        ended = attempt.end is not None and attempt.end <= cause.begin
         found.append(dataclasses.replace(measured, ended=ended))
     return found
 
@@ -245,17 +276,28 @@ def _measured(unit, causes, number, begin, start, run):
     row = 1
     while number >= row and _fails(cause) in _classes(causes[number - row]):
         row += 1
-    return Recovery(unit, cause.kind if cause else _outage(begin, run), start - begin, begin, tuple(beside), row,
-                    most=cause is not None and _silences_most(unit.system, cause, run), start=_start(run, begin, start))
+    kind = cause.kind if cause else _outage(begin, run)
+    most = _silences_most(unit.system, cause, run) if cause else kind in OUTAGES
+    return Recovery(unit, kind, start - begin, begin, tuple(beside), row, most=most, room=_room(unit.system, begin, start, run))
 
 
-def _start(run, begin, end):
-    """How long pods took to their first sign of life, the median of those that were created from shortly before `begin`
-    to `end`, of all systems. 0: there were too few. Those that never began were on dead nodes."""
-    starts = {attempt.pod: attempt.start for attempt in reversed(run.attempts)}
-    took = [starts[pod.uid] - pod.created for pod in run.pods
-            if pod.uid in starts and begin - SHORTLY <= pod.created <= end]
-    return statistics.median(took) if len(took) > 2 else 0.0
+def _room(system, begin, end, run):
+    """Seconds after `begin` until there was a free slot of a worker on a node that no strike had; at most until `end`."""
+    slots = run.slots.get(system)
+    if not slots or not run.workers:
+        return 0.0
+    changes = sorted({begin, *(worker.ready for worker in run.workers if begin < worker.ready < end),
+                      *(attempt.last for attempt in run.attempts if attempt.unit.system == system and begin < attempt.last < end),
+                      *(strike.end for strike in run.strikes if strike.nodes and begin < strike.end < end)})
+    for at in changes:
+        struck = {node for strike in run.strikes if strike.begin <= at < strike.end for node in strike.nodes}
+        workers = sum(worker.system == system and worker.node not in struck and worker.ready <= at
+                      and (worker.gone is None or worker.gone > at) for worker in run.workers)
+        busy = sum(attempt.unit.system == system and attempt.node not in struck and attempt.start <= at < attempt.last
+                   for attempt in run.attempts)
+        if slots * workers > busy:
+            return at - begin
+    return end - begin
 
 
 def _silences_most(system, strike, run):
@@ -321,12 +363,15 @@ def _lived(attempt, strikes, until):
     return lived if attempt.term is None else max(attempt.last, min(lived, attempt.term))
 
 
-def _causes(attempt, strikes, until):
+def _causes(attempt, run, until):
     """The strikes on its process or its node that the end of an attempt may be due to. until: the next attempt began
     then. Strikes on the control plane excuse nothing: they touch no worker."""
-    lived = _lived(attempt, strikes, until)
-    return [strike for strike in strikes
+    lived = _lived(attempt, run.strikes, until)
+    # An agent that asked its program to end did not do so because the kubelet had stopped.
+    renews = attempt.unit.system in run.agents and attempt.end is None
+    return [strike for strike in run.strikes
             if (attempt.key in strike.keys or attempt.node in strike.nodes) and strike.begin <= until
+            and not (renews and strike.kind == "kubelet-stopped")
             and strike.begin - BEAT <= lived + 2 * BEAT and attempt.start <= strike.end
             and attempt.last <= strike.end + AFTERMATH]
 

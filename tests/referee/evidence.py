@@ -8,7 +8,7 @@ import gzip
 import json
 import pathlib
 
-from referee.checker import Pod, Run, Struck, Wait, judge
+from referee.checker import Pod, Run, Struck, Wait, Worker, judge
 from referee.ledger import Unit, unpacked
 from referee.systems import ALL, CANARIES
 
@@ -35,8 +35,12 @@ def judged(evidence):
         waits += [Wait(at, Unit(name, job, index), why, pod) for at, job, index, why, pod in part["waits"]]
     strikes = [Struck(one["kind"], one["begin"], one["end"], tuple(one["nodes"]), tuple(one["keys"]))
                for one in evidence["strikes"]]
-    pods = [Pod(Unit(system, job, index), uid, at) for uid, system, job, index, at in evidence["pods"]]
-    return judge(Run(unpacked(evidence["attempts"]), strikes, claims, evidence["over"], submitted, waits, pods))
+    pods = [Pod(Unit(system, job, index), uid, *more) for uid, system, job, index, *more in evidence["pods"]]
+    workers = [Worker(*one) for one in evidence.get("workers", [])]
+    names = list(evidence["systems"])
+    return judge(Run(unpacked(evidence["attempts"]), strikes, claims, evidence["over"], submitted, waits, pods, workers,
+                     {name: KINDS[name].slots for name in names if KINDS[name].slots},
+                     tuple(name for name in names if KINDS[name].agents)))
 
 
 def kept(item):

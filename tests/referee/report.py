@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 
 from referee import evidence as evidences
-from referee.checker import FAILURES, UNKNOWN
+from referee.checker import FAILURES
 from referee.strikes import CONTROL, KINDS
 from referee.systems import CANARIES
 
@@ -20,8 +20,9 @@ CONTROLLER_BACK, TAKE_OVER = 20, 17
 # An outage of the API server up to here is none for Holdfast, which renews each 2 s and forgives 5 s. Counts begin at
 # its first renewal after the outage.
 FORGIVEN, RENEWS = 3, 2
-# Up to here a new worker's start is in the bounds.
-QUICK_START = 10
+# From a free worker to the first beat. And for so long a worker that is silent may still be given an attempt: its
+# lease, twice where most are silent.
+SEEN, UNSEEN = 4, 21
 # A loss after another one waits, 10 s at first and twice as long each time (docs/phases.md, retryBackoff).
 BACKOFF, LONGEST_BACKOFF = 10, 360
 
@@ -46,16 +47,15 @@ def record_of(evidence):
 
 
 def _measured(found, begin):
-    """[unit, kind, seconds, when, beside, row, ended, most, start] of each; what the tables and allowed() read."""
+    """[unit, kind, seconds, when, beside, row, ended, most, room] of each; what the tables and allowed() read."""
     return [[f"{one.unit.job}/{one.unit.index}", one.kind, round(one.seconds, 1), round(one.at - begin, 1),
-             [[kind, round(start, 1), round(end, 1), met] for kind, start, end, met in one.beside], one.row, one.ended, one.most, round(one.start, 1)]
+             [[kind, round(start, 1), round(end, 1), met] for kind, start, end, met in one.beside], one.row, one.ended, one.most, round(one.room, 1)]
             for one in found]
 
 
-def bounds_of(name, ended=False):
-    """By kind of strike, in seconds. ended: see checker.Recovery."""
-    system = evidences.KINDS[name](None, 1, 1)
-    bound = system.bound_after_the_end if ended else system.bound
+def bounds_of(name, which="bound"):
+    """By kind of strike, in seconds."""
+    bound = getattr(evidences.KINDS[name](None, 1, 1), which)
     return {kind: bound(kind) for kind in KINDS if bound(kind) is not None}
 
 
@@ -65,7 +65,8 @@ def _of(name, part, verdict, begin):
 
     return {
         "version": part["version"], "settings": part["settings"], "bounds": bounds_of(name),
-        "bounds_after_the_end": bounds_of(name, ended=True),
+        "bounds_after_the_end": bounds_of(name, "bound_after_the_end"), "bounds_of_most": bounds_of(name, "bound_of_most"),
+        "agents": evidences.KINDS[name].agents, "phantoms": verdict.phantoms,
         "units": verdict.units, "succeeded": verdict.succeeded, "struck": verdict.struck,
         "failed": [[unit(one), why] for one, why in verdict.failed],
         "stuck": [[unit(one), why] for one, why in verdict.stuck],
@@ -104,11 +105,10 @@ def allowed(entry, recovery):
     silent, on which the next attempt may have been put, when it does. That attempt was lost before it gave a sign. A
     second loss in a row waits, and each further one twice as long; the first failure does too, and the bound has that.
     Where most agents fell silent at once, theirs counts twice; then the node's, which is shorter, as after the end.
-    A warm worker that replaces another takes as long to start as all pods do then. What hangs on a node that falls
+    Where no worker was free, the next attempt waits for one. What hangs on a node that falls
     silent meanwhile has that node's bound: nobody can know whether it still makes no progress."""
-    _, kind, _, _, beside, row, ended, most, start = recovery
-    twice = most and kind in entry["bounds"]  # an agent whose kubelet alone stopped is not silent
-    bound = entry["bounds_after_the_end" if ended or twice else "bounds"].get(kind)
+    _, kind, _, _, beside, row, ended, most, room = recovery
+    bound = entry["bounds_after_the_end" if ended else "bounds_of_most" if most else "bounds"].get(kind)
     if bound is None:
         return None
 
@@ -116,31 +116,36 @@ def allowed(entry, recovery):
         return min(LONGEST_BACKOFF, BACKOFF * 2 ** (losses - (1 if kind in FAILURES else 2))) if losses > 1 else 0
 
     own = limit = bound + waits(row)
+    back = 0
     for other, begin, end, met in sorted(beside, key=lambda one: one[1]):
         if begin >= limit:
             break
         if other == "controllers-killed":
-            back = end + CONTROLLER_BACK + TAKE_OVER
+            # The next ones count from their start; of a warm worker from when they have taken over.
+            back = end + CONTROLLER_BACK + (0 if entry["by_pod"] else TAKE_OVER)
             if back >= 0:
                 limit = max(limit, min(back + own, 2 * own + TAKE_OVER))
         elif other in CONTROL:
             if end >= 0 and end - begin > FORGIVEN:
-                limit = max(limit, end + RENEWS + own)
-        elif begin >= 0 and met and other in entry["bounds"]:
+                # Who has not taken over when it begins does so after it.
+                pause = TAKE_OVER if begin < back and not entry["by_pod"] else 0
+                limit = max(limit, end + RENEWS + pause + own)
+        elif kind == "process-hung" and begin >= 0 and met and other in entry["bounds"]:
             limit = max(limit, begin + entry["bounds"][other] + waits(row))
-        elif begin >= -UNKNOWN and other in entry["bounds"] and not entry["by_pod"]:
+        elif begin >= -UNSEEN and other in entry["bounds"] and not entry["by_pod"]:
             row += 1
             own = max(own, entry["bounds"][other] + waits(row))
             limit = max(limit, begin + own)
-    if not entry["by_pod"] and start > QUICK_START:
-        limit += start
-    return round(limit, 1)
+    return round(limit if entry["by_pod"] else max(limit, room + SEEN), 1)
 
 
 def judged_by_bound(entry):
     """What a bound is about: the creation of the next pod; where attempts have no pod of their own, the first beat of
     the next attempt, also where the old one worked on."""
-    return entry["decisions"] if entry["by_pod"] else [*entry["recoveries"], *entry["replaced"]]
+    if entry["by_pod"]:
+        return entry["decisions"]
+    ends = {(one[0], round(one[3] + one[2])) for one in entry["replaced"]}
+    return [one for one in entry["recoveries"] if (one[0], round(one[3] + one[2])) not in ends] + entry["replaced"]
 
 
 def late(entry):
@@ -217,11 +222,14 @@ def short_table(records, shown):
     rows = []
     for name, words in shown.items():
         entries = _entries(records, name)
-        times = [one[2] for one in _all(entries, "recoveries") if one[1] in LOST_NODES]
+        lost, crashed = ([one[2] for one in _all(entries, "recoveries") if one[1] in kinds]
+                         for kinds in (LOST_NODES, ("process-crashed",)))
+        overlap = sum(seconds for _, seconds, _ in _all(entries, "overlaps") if seconds >= LEAST_OVERLAP)
         rows.append([words, sum(entry["units"] for entry in entries),
-                     *(len(_all(entries, key)) for key in ("stuck", "repeated")),
-                     f"{sum(seconds for _, seconds, _ in _all(entries, 'overlaps')):.0f} s", _spread(times)])
-    return _markdown(["", "runs", "stuck", "done twice", "two at once", "its node died: median, worst"], rows)
+                     *(len(_all(entries, key)) for key in ("stuck", "repeated")), f"{overlap:.0f} s",
+                     f"{sum(entry['thrown_away'] for entry in entries) / 60:.0f} min", _spread(lost), _spread(crashed)])
+    return _markdown(["", "runs", "stuck", "done twice", "two at once", "work thrown away",
+                      "its node died: median, worst (how many)", "it crashed"], rows)
 
 
 def price_table(records):
@@ -232,9 +240,10 @@ def price_table(records):
         waits = _all(entries, "waits")
         said = sum(bool(why) for _, _, why in waits)
         rows.append([name, _spread(_all(entries, "starts")), len(_all(entries, "waste")),
+                     sum(entry["phantoms"] for entry in entries),
                      f"{sum(entry['thrown_away'] for entry in entries) / 60:.0f} min",
                      f"{100 * said / len(waits):.0f} % of {len(waits)}" if waits else "none"])
-    return _markdown(["system", "first start: median, worst", "waste", "work thrown away", "waits explained"], rows)
+    return _markdown(["system", "first start: median, worst", "waste", "never began", "work thrown away", "waits explained"], rows)
 
 
 def kinds_table(records):
@@ -265,10 +274,11 @@ def bounds_table(records):
             bound = entries[0]["bounds"].get(kind)
             alone = (bound, entries[0]["bounds_after_the_end"].get(kind))
             plain = [seconds for seconds, most in found if most in alone]
+            beyond = sum(bound is not None and seconds > bound for seconds, _ in found)
             rows.append([name, kind, f"{bound} s" if bound else "none", _spread(plain), _spread([seconds for seconds, most in found if most not in alone]),
-                         f"{max(most for _, most in found):.0f} s", sum(seconds > most for seconds, most in found)])
+                         f"{max(most for _, most in found):.0f} s", beyond, sum(seconds > most for seconds, most in found)])
     return _markdown(["system", "fault", "bound", "alone: median, worst", "with other faults in between",
-                      "longest that was allowed then", "beyond"], rows)
+                      "longest that was allowed then", "beyond the bound alone", "beyond"], rows)
 
 
 def settings_table(records):

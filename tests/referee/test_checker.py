@@ -1,7 +1,7 @@
 """The checker over made-up ledgers: each verdict is found where it is, and nowhere else."""
 
 import pytest
-from referee.checker import GONE, UNENDED, Claim, Pod, Run, Struck, Wait, judge
+from referee.checker import GONE, UNENDED, Claim, Pod, Run, Struck, Wait, Worker, judge
 from referee.ledger import Unit, attempts_of, packed, read, unpacked
 
 UNIT = Unit("it", "job-1", 0)
@@ -210,15 +210,54 @@ def test_a_node_on_which_most_were_at_work_silences_most(beside, elsewhere, most
     assert [one.most for one in found.recoveries if one.unit == UNIT] == [most]
 
 
-def test_how_long_pods_took_to_start_is_the_median_of_all_systems():
-    others_ = [Unit("other", "job", number) for number in range(3)]
-    ledger = lines("a", 100, 10) + lines("b", 160, 10, node="n2", last="end")
-    for number, (unit, start) in enumerate(zip(others_, (130, 180, 190))):
-        ledger += lines(f"o{number}", start, 5, node="n3", unit=unit, last="end")
-    claims = [Claim(unit, "Succeeded", 1) for unit in (UNIT, *others_)]
-    pods = [Pod(UNIT, "a", 99), Pod(UNIT, "b", 150)] + [Pod(unit, f"o{number}", 120) for number, unit in enumerate(others_)]
-    found = judge(Run(attempts_of(ledger), [Struck("node-killed", 110, 200, ("n1",))], claims, OVER, {}, [], pods))["it"]
-    assert [one.start for one in found.recoveries] == [10], "of 1, 10, 10, 60 and 70 s"
+def run_of(ledger, *strikes, **more):
+    """A run of the one unit, and of whatever other units of "it" the ledger has."""
+    attempts = attempts_of(ledger)
+    claims = [Claim(unit, "Succeeded", 1) for unit in {UNIT, *(attempt.unit for attempt in attempts)}]
+    return judge(Run(attempts, strikes, claims, OVER, **more))["it"]
+
+
+def test_a_worker_is_free_when_one_is_ready_on_a_node_that_is_well():
+    ledger = lines("a", 100, 10) + lines("b", 190, 10, node="n3", last="end")
+    workers = [Worker("it", "n1", 50), Worker("it", "n2", 60, gone=105), Worker("it", "n3", 140), Worker("other", "n3", 90)]
+    strikes = [Struck("node-killed", 110, 300, ("n1",))]
+    [found] = run_of(ledger, *strikes, workers=workers, slots={"it": 2}).recoveries
+    assert found.room == pytest.approx(30, abs=0.1)
+    busy = [line for number in range(2) for line in lines(f"o{number}", 130, 40, node="n3", unit=Unit("it", "job-2", number), last="end")]
+    [found] = [one for one in run_of(ledger + busy, *strikes, workers=workers, slots={"it": 2}).recoveries if one.unit == UNIT]
+    assert found.room == pytest.approx(60, abs=0.1), "both slots of the worker were taken until then"
+
+
+def test_an_agent_that_asked_its_program_to_end_did_not_for_the_kubelet():
+    ledger = lines("a", 100, 10, last="term") + lines("b", 160, 10, node="n2", last="end")
+    strikes = [Struck("kubelet-stopped", 90, 200, ("n1",)), Struck("etcd-paused", 105, 120)]
+    found = run_of(ledger, *strikes, agents=("it",), pods=[Pod(UNIT, "a", 95), Pod(UNIT, "b", 155)])
+    assert [one.kind for one in found.recoveries] == ["etcd-paused"] and len(found.waste) == 1
+    assert [one.kind for one in found.decisions] == ["etcd-paused"], "it has a bound"
+    assert not run_of(ledger, *strikes).waste, "of others the kubelet's stop ended it"
+
+
+def test_a_pod_that_begins_when_its_node_comes_back_hides_no_cause_and_is_no_waste():
+    ledger = (lines("a", 100, 50) + lines("late", 145, 1, node="n2", last="term") + lines("b", 190, 20, node="n3", last="end"))
+    strikes = [Struck("node-killed", 150, 400, ("n1",)), Struck("node-paused", 90, 144, ("n2",))]
+    pods = [Pod(UNIT, "late", 95), Pod(UNIT, "a", 98), Pod(UNIT, "b", 185)]
+    found = run_of(ledger, *strikes, pods=pods)
+    assert found.waste == [] and {one.kind for one in found.recoveries} == {"node-killed"}
+
+
+def test_pods_of_one_second_are_in_the_order_in_which_they_were_made():
+    ledger = lines("z", 100, 10) + lines("b", 160, 10, node="n2", last="end")
+    pods = [Pod(UNIT, "z", 95, order=1), Pod(UNIT, "b", 150, order=3), Pod(UNIT, "a", 150, order=2)]
+    found = run_of(ledger, Struck("node-killed", 110, 200, ("n1",)), pods=pods)
+    assert len(found.decisions) == 1 and found.phantoms == 1
+
+
+def test_a_failed_program_counts_from_when_its_kubelet_has_said_so():
+    ledger = lines("a", 100, 10) + lines("b", 135, 10, last="end")
+    crash = Struck("process-crashed", 110, 110, keys=("a",))
+    pods = [Pod(UNIT, "a", 95, reported=118), Pod(UNIT, "b", 130, order=1)]
+    [found] = run_of(ledger, crash, pods=pods).decisions
+    assert found.seconds == 12
 
 
 def test_what_runs_on_for_a_moment_after_it_stood_still_overlaps():

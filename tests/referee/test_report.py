@@ -12,13 +12,13 @@ from referee import evidence, report  # noqa: E402
 
 def entry(*recoveries, **more):
     return {"version": "v1", "settings": "none", "units": 3, "struck": 2, "bounds": {"node-killed": 81, "node-paused": 81, "process-crashed": 21},
-            "bounds_after_the_end": {"node-killed": 91}, "succeeded": 3,
+            "bounds_after_the_end": {"node-killed": 91}, "bounds_of_most": {"node-killed": 95}, "succeeded": 3, "phantoms": 1,
             "failed": [], "stuck": [], "lost": [], "double": [], "repeated": [], "overlaps": [], "waste": [],
             "thrown_away": 0, "starts": [], "waits": [], "jobs": 1, "by_pod": False, "replaced": [], "decisions": [], "recoveries": list(recoveries), **more}
 
 
-def recovery(seconds, kind="node-killed", beside=(), row=1, ended=False, most=False, start=2.0):
-    return ["job-1/0", kind, seconds, 10.0, list(beside), row, ended, most, start]
+def recovery(seconds, kind="node-killed", beside=(), row=1, ended=False, most=False, room=0.0):
+    return ["job-1/0", kind, seconds, 10.0, list(beside), row, ended, most, room]
 
 
 def assert_limit(limit, **what):
@@ -39,17 +39,21 @@ def test_what_had_ended_has_a_bound_of_its_own():
     assert_limit(91, ended=True)
 
 
-def test_where_most_agents_fell_silent_their_nodes_count():
-    assert_limit(91, most=True)
-    unpromised = entry(recovery(900, kind="kubelet-stopped", most=True),
-                       bounds_after_the_end={"kubelet-stopped": 91})
-    assert report.late(unpromised) == [], "its agents renew"
+def test_an_outage_during_a_take_over_holds_it_up():
+    beside = [["controllers-killed", 3, 3, False], ["etcd-paused", 30, 60, False]]
+    assert_limit(60 + report.RENEWS + report.TAKE_OVER + 81, beside=beside)
+
+
+def test_where_most_fell_silent_another_bound_holds():
+    assert_limit(95, most=True)
 
 
 def test_a_kill_of_the_controllers_right_before_counts_until_they_are_back():
-    back = -6 + report.CONTROLLER_BACK + report.TAKE_OVER
-    assert_limit(81 + back, beside=[["controllers-killed", -9, -6, False]])
+    back = -6 + report.CONTROLLER_BACK
+    assert_limit(81 + back + report.TAKE_OVER, beside=[["controllers-killed", -9, -6, False]])
     assert_limit(81, beside=[["controllers-killed", -60, -50, False]])
+    found = recovery(81 + back, beside=[["controllers-killed", -9, -6, False]])
+    assert report.allowed(entry(by_pod=True), found) == 81 + back, "its count begins with the next one's start"
 
 
 def test_what_hangs_on_a_node_that_falls_silent_has_the_nodes_bound():
@@ -60,11 +64,15 @@ def test_what_hangs_on_a_node_that_falls_silent_has_the_nodes_bound():
     assert report.late(hung) == [found(58, True), found(48, False)]
 
 
-def test_a_warm_worker_starts_as_slowly_as_all_pods_do():
-    assert_limit(81 + 40, start=40)
-    assert_limit(81, start=9)
-    by_pod = entry(by_pod=True, decisions=[recovery(90, start=40)])
-    assert len(report.late(by_pod)) == 1, "the creation of a pod waits for no pod"
+def test_where_no_worker_was_free_the_next_attempt_waits_for_one():
+    assert_limit(90 + report.SEEN, room=90)
+    assert_limit(81, room=9)
+    by_pod = entry(by_pod=True, decisions=[recovery(90, room=90)])
+    assert len(report.late(by_pod)) == 1, "the creation of a pod waits for no worker"
+
+
+def test_a_replacement_that_is_a_recovery_too_is_judged_once():
+    assert len(report.judged_by_bound(entry(recovery(20), replaced=[recovery(20), recovery(30)]))) == 2
 
 
 def test_where_nothing_is_promised_nothing_is_late():
@@ -118,7 +126,7 @@ def test_the_tables_add_the_runs_up():
                                                    waits=[["job-1/0", 3, "why"], ["job-1/0", 9, ""]])})]
     assert report.table(records).splitlines()[-1] == (
         "| it | 6 | 0 | 4 | 1 | 0 | 0 | 0 | 0 | 4 s (1), and 1 below 1 s | 50 s, 90 s (2) | 1 |")
-    assert report.price_table(records).splitlines()[-1] == "| it | none | 0 | 2 min | 50 % of 2 |"
+    assert report.price_table(records).splitlines()[-1] == "| it | none | 0 | 2 | 2 min | 50 % of 2 |"
     records[0]["systems"]["it"]["replaced"] = [recovery(12)]
     records[1]["systems"]["it"]["replaced"] = [recovery(92), recovery(95, beside=[["node-paused", 20, 90, False]])]
     for one in (one for record in records for one in record["systems"]["it"]["replaced"]):
@@ -126,7 +134,7 @@ def test_the_tables_add_the_runs_up():
     for one in records:
         one["systems"]["it"]["bounds"] = {"node-cut-off": 81, "node-paused": 81}
     assert report.bounds_table(records).splitlines()[-1] == (
-        "| it | node-cut-off | 81 s | 52 s, 92 s (2) | 95 s, 95 s (1) | 111 s | 1 |")
+        "| it | node-cut-off | 81 s | 52 s, 92 s (2) | 95 s, 95 s (1) | 111 s | 2 | 1 |")
 
 
 def test_runs_that_were_not_taken_are_said():

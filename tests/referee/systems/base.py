@@ -59,6 +59,20 @@ def unit_of(pod):
     return (job, int(index)) if job != "-" and index.isdigit() else None
 
 
+def has_ended(pod):
+    """Whether the API server says that the worker's container has ended, or the pod."""
+    status = pod.get("status", {})
+    return status.get("phase") in ("Succeeded", "Failed") or any(
+        container["name"] == "main" and "terminated" in container.get("state", {})
+        for container in status.get("containerStatuses", []))
+
+
+def is_ready(pod):
+    """Whether it takes work, as far as the API server knows."""
+    return "deletionTimestamp" not in pod["metadata"] and any(
+        found["type"] == "Ready" and found["status"] == "True" for found in pod.get("status", {}).get("conditions", []))
+
+
 def why_of(pod):
     """What a pod says that it waits for, or why it goes."""
     status = pod.get("status", {})
@@ -119,6 +133,8 @@ class System:
     """name: what users of the referee call it, also its namespace's end. version: shown in the report."""
     name = ""
     by_pod = True        # each attempt has a pod of its own
+    slots = 0            # of a warm worker
+    agents = False       # its attempts prove by themselves that they live
     vendor = ""          # whose it is: the nemesis chooses nodes by vendors
     version = ""
     resource = ""        # what kubectl deletes
@@ -205,6 +221,10 @@ class System:
     def bound(self, kind):
         """The longest recovery after a strike of this kind that it promises, or None."""
         return None
+
+    def bound_of_most(self, kind):
+        """The same where the strike silenced most of its attempts."""
+        return self.bound(kind)
 
     def bound_after_the_end(self, kind):
         """The same where the program had come to its end before the strike, and that was not known yet."""

@@ -10,8 +10,8 @@ DOCS = "bounds.md"
 LEASE, PROGRESS, LOST_AFTER = 30, 30, 40
 POOL_LEASE = 10
 # Beside the documented bound, which ends with the record of the next attempt. CREATED: the pod's creation follows at
-# once, and its time is a whole second. WARM_START: of the command on a warm worker; START: of a new worker.
-CREATED, WARM_START, START = 2, 3, 10
+# once, and its time is a whole second. WARM_START: of the command on a warm worker.
+CREATED, WARM_START = 2, 3
 # From the end of a program to the kubelet's report of it.
 REPORTED = 3
 RETRY = 11 + REPORTED
@@ -73,6 +73,7 @@ class Holdfast(System):
 
 class Heartbeat(Holdfast):
     name = "holdfast-heartbeat"
+    agents = True
     lease = LEASE
     settings = f"`heartbeat: {{leaseDurationSeconds: {LEASE}, progressDeadlineSeconds: {PROGRESS}}}`"
     promise = ("its agent is dead, frozen or cut off: `leaseDurationSeconds` + 1 s. The command starts up to one more "
@@ -89,6 +90,10 @@ class Heartbeat(Holdfast):
             return self.lease + 1 + CREATED
         return {"process-hung": PROGRESS + 1 + RETRY + CREATED, "process-crashed": RETRY + CREATED}.get(kind)
 
+    def bound_of_most(self, kind):
+        """Agents count twice, and the node is the sooner of the two."""
+        return Holdfast.bound(self, kind) if self.bound(kind) and kind in NODES else self.bound(kind)
+
     def bound_after_the_end(self, kind):
         """Its agent has said that the program ended, and renews no more: only the node counts."""
         return Holdfast.bound(self, kind) if kind in NODES else self.bound(kind)
@@ -97,6 +102,8 @@ class Heartbeat(Holdfast):
 class Pool(Holdfast):
     name = "holdfast-pool"
     by_pod = False
+    slots = 2
+    agents = True
     settings = f"12 workers of 2 slots, `leaseDurationSeconds: {POOL_LEASE}`, `progressDeadlineSeconds: {PROGRESS}`"
     promise = ("a worker is silent: `leaseDurationSeconds` + 1 s for each of its attempts", DOCS)
 
@@ -109,7 +116,7 @@ class Pool(Holdfast):
         pool = {"apiVersion": API, "kind": "WorkerPool", "metadata": {"name": "pool"}, "spec": {
             "template": {"spec": worker_pod(self.name, "-", "-", self.seconds, terminationGracePeriodSeconds=10)},
             "minWorkers": 12, "maxWorkers": 16,
-            "slotsPerWorker": 2, "leaseDurationSeconds": POOL_LEASE}}
+            "slotsPerWorker": self.slots, "leaseDurationSeconds": POOL_LEASE}}
         self.cluster.kubectl("-n", self.namespace, "apply", "-f", "-", input=json.dumps(pool))
 
     def work(self, name):
@@ -118,15 +125,14 @@ class Pool(Holdfast):
     def bound(self, kind):
         if kind == "kubelet-stopped":
             return None
-        # Most of its workers may be there: then it waits twice (docs/bounds.md, Mass silence).
-        if kind in NODES:
-            return 2 * POOL_LEASE + 1 + WARM_START
-        # That ends all its workers, and new ones have to start.
-        if kind in ("api-server-paused", "etcd-paused"):
-            return 2 * POOL_LEASE + 1 + START
-        if kind == "process-frozen":
+        if kind in (*NODES, "process-frozen", "api-server-paused", "etcd-paused"):
             return POOL_LEASE + 1 + WARM_START
         return {"process-hung": PROGRESS + 1 + RETRY + WARM_START, "process-crashed": RETRY + WARM_START}.get(kind)
+
+    def bound_of_most(self, kind):
+        """It waits twice (docs/bounds.md, Mass silence)."""
+        twice = kind in (*NODES, "api-server-paused", "etcd-paused") and self.bound(kind)
+        return self.bound(kind) + POOL_LEASE if twice else self.bound(kind)
 
 
 class Lane(Holdfast):
