@@ -160,7 +160,18 @@ def test_a_run_that_finds_no_canary_is_void():
     assert "strike failed" in report.void(found | {"failed_strikes": ["node-killed"]})
     assert "overlap" in report.void(found | {"systems": found["systems"] | {"canary": entry()}})
     assert "late" in report.void(found | {"systems": found["systems"] | {"canary-slow": entry(recovery(50))}})
+    in_time = {"canary-slow": entry(recovery(99), recovery(50))}
+    assert "in time" in report.void(found | {"systems": found["systems"] | in_time})
+    excused = {"canary-slow": entry(recovery(99), recovery(50, beside=[["etcd-paused", 5, 30, False]]))}
+    assert report.void(found | {"systems": found["systems"] | excused}) == ""
     assert "did not run" in report.void(found | {"systems": {"canary": found["systems"]["canary"]}})
+
+
+def test_what_went_wrong_in_a_void_run_is_on_record():
+    systems = {"holdfast": entry(recovery(99), lost=["job-1/0"]), "batch": entry(stuck=[["job-1/0", "?"]]),
+               "holdfast-pool": entry(stuck=[["job-1/0", "?"]])}
+    row = report.runs_table([record(void="a strike failed", systems=systems)]).splitlines()[-1]
+    assert row.endswith("| 1, 1, 0, 0, 1 | void: a strike failed |")
 
 
 def test_evidence_is_judged_from_its_file(tmp_path):
