@@ -185,6 +185,8 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
     const auto clock = [this](const std::string&) { return lease_time(); };
     observation.silent_for =
         lease_tracker_.counted(node, window, reconciler::kFirstLook, lease_time());
+    observation.unheard_for = lease_tracker_.silent_for(node, lease_time().now, Duration::zero())
+                                  .value_or(Duration::zero());
     observation.breaker = lease_tracker_.held_back(node, window, clock, loop_.now());
   } else {
     observation.silent_for =

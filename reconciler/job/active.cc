@@ -185,6 +185,10 @@ void report_runs(const Context& context, const std::vector<RunStepAt>& steps, Pl
   const bool is_sooner = bring_backoffs_forward(context, status);
   record_places(steps, context.job.status, Making::kIfDue, status);
   const bool reports = report_worst_run(context, steps, status);
+  if (reports) {
+    const Duration kept_for = keep_old_words(context, status);
+    if (kept_for > Duration::zero()) plan.wake_in(kept_for);
+  }
   if (!report_version(context, status) && !reports && !is_sooner) return;
   plan.inform(std::move(status), is_sooner || has_urgent_words(steps));
 }

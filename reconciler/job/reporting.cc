@@ -72,8 +72,44 @@ std::string progress_of(const Status& status) {
   return text + ": lowest " + whole(lowest) + ", mean " + whole(sum / static_cast<double>(numbers));
 }
 
+// So many other troubles are named, each with its runs. A longer list of runs is a number.
+constexpr std::size_t kOtherTroubles = 3;
+constexpr std::size_t kLongestList = 40;
+
+std::string named(const IndexSet& runs) {
+  if (runs.size() == 1) return "run " + runs.text();
+  const std::string list = runs.text();
+  return list.size() <= kLongestList ? "runs " + list : std::to_string(runs.size()) + " runs";
+}
+
+// "; run 3: NodeSilent; runs 4-6: PodStarting": of the runs beside `worst` that do not run, the
+// worst first.
+std::string others_in_trouble(const std::vector<RunStepAt>& steps, const GoesOn& worst) {
+  struct Trouble {
+    int degree = 0;
+    AnyReason reason;
+    IndexSet runs;
+  };
+  std::vector<Trouble> troubles;
+  for (const RunStepAt& at : steps) {
+    const auto* const one = std::get_if<GoesOn>(&at.step);
+    if (!one || one == &worst || !one->waiting || trouble(*one) == 0) continue;
+    const AnyReason& reason = one->waiting->reason;
+    auto found = std::ranges::find(troubles, reason, &Trouble::reason);
+    if (found == troubles.end()) found = troubles.insert(found, {trouble(*one), reason, {}});
+    found->runs.add(one->run.index);
+  }
+  std::ranges::stable_sort(troubles, std::ranges::greater(), &Trouble::degree);
+  std::string text;
+  for (std::size_t i = 0; i < troubles.size() && i < kOtherTroubles; ++i) {
+    text += "; " + named(troubles[i].runs) + ": " + troubles[i].reason.text();
+  }
+  return text;
+}
+
 // In a job with many runs, the words of one run name it.
-Waiting words_of(const Context& context, const GoesOn& worst, const Status& next) {
+Waiting words_of(const Context& context, const std::vector<RunStepAt>& steps, const GoesOn& worst,
+                 const Status& next) {
   Waiting waiting = *worst.waiting;
   if (!context.spec.many_runs()) return waiting;
   if (trouble(worst) == 0) {
@@ -84,7 +120,8 @@ Waiting words_of(const Context& context, const GoesOn& worst, const Status& next
                                           "each run ends with its pod, and the next one opens",
                                           active_deadline(context)};
   } else {
-    waiting.message = "run " + std::to_string(worst.run.index) + ": " + waiting.message;
+    waiting.message = "run " + std::to_string(worst.run.index) + ": " + waiting.message +
+                      others_in_trouble(steps, worst);
   }
   waiting.message += progress_of(next);
   return waiting;
@@ -119,7 +156,7 @@ bool report_worst_run(const Context& context, const std::vector<RunStepAt>& step
     stalled = stalled || one->stalled.value_or(false);
   }
   if (!worst) return false;
-  status.waiting = words_of(context, *worst, status);
+  status.waiting = words_of(context, steps, *worst, status);
   if (is_held_back(context, status)) {
     status.waiting->message +=
         "; no further run opens: " + version_waiting(context, std::nullopt).message;
@@ -131,6 +168,18 @@ bool report_worst_run(const Context& context, const std::vector<RunStepAt>& step
     clear_condition(status, "Stalled", "Started", context.now);
   }
   return true;
+}
+
+Duration keep_old_words(const Context& context, Status& next) {
+  const auto& reported = context.job.status.waiting;
+  const Duration pause = kWordsInterval - context.view.observed.since_write;
+  if (pause <= Duration::zero() || !reported || reported->reason != Reason::kPodUnschedulable ||
+      !next.waiting || next.waiting->reason != reported->reason ||
+      next.waiting->message == reported->message) {
+    return Duration::zero();
+  }
+  next.waiting->message = reported->message;
+  return pause;
 }
 
 bool says_version(const Status& status) {

@@ -26,6 +26,10 @@ void record_places(const std::vector<RunStepAt>& steps, const Status& before, Ma
 // Sets `waiting` and the condition Stalled. False: no run has anything to say yet.
 bool report_worst_run(const Context& context, const std::vector<RunStepAt>& steps, Status& status);
 
+// When a node comes or goes, a scheduler may report something new for thousands of pods. Keeps the
+// words that are on record, and returns for how long; zero: the new ones may be written.
+Duration keep_old_words(const Context& context, Status& next);
+
 // The condition Stalled while this version of the operator holds runs back, because it does not
 // know all of the job's spec. True: the status says so for the first time, or no longer.
 bool report_version(const Context& context, Status& status);

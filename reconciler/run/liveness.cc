@@ -57,7 +57,12 @@ void add_node_limits(const RunContext& context, const PodView& pod, std::vector<
                                               : "'s Ready condition has been Unknown for ") +
                               in_seconds(allowed),
                           OrphanClass::kNodeSilent, allowed - silent_for, silent_for));
-    const Duration notice = worth_reporting(context) - silent_for;
+    // After an outage the window starts again, and whoever lives renews.
+    const Duration unheard_for = std::max(silent_for, holds_lease(context, pod) && ended_for
+                                                          ? std::min(node.unheard_for, *ended_for)
+                                                          : node.unheard_for);
+    const Duration notice =
+        std::max<Duration>(worth_reporting(context) - unheard_for, kNodeRenewal - silent_for);
     const Duration window_left = window - silent_for;
     limits.back().quiet = notice > Duration::zero();
     if (notice > Duration::zero()) {

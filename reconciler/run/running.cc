@@ -178,18 +178,6 @@ RunStep decide_no_pod(const RunContext& context) {
   return ended_when_confirmed(context, verdict, observed.no_pod_for);
 }
 
-// When a node comes or goes, a scheduler may report something new for thousands of pods.
-void keep_old_words(const RunContext& context, GoesOn& step) {
-  const auto& reported = context.job.status.waiting;
-  const Duration pause = kWordsInterval - context.view.observed.since_write;
-  if (pause <= Duration::zero() || !reported || reported->reason != Reason::kPodUnschedulable ||
-      step.waiting->reason != reported->reason || step.waiting->message == reported->message) {
-    return;
-  }
-  step.waiting->message = reported->message;
-  step.wake_in(pause);
-}
-
 void keep_progress(const RunContext& context, const PodView& pod, GoesOn& step) {
   if (!holds_lease(context, pod) || context.seen.lease->progress_message.empty()) return;
   const std::string& message = context.seen.lease->progress_message;
@@ -226,7 +214,6 @@ void inform(const RunContext& context, const PodView& pod, const std::vector<Lim
     if (unseen) step.wake_in(unseen_left(context, pod));
   } else {
     due_at(age, kInfoWriteInterval);
-    keep_old_words(context, step);
   }
   keep_progress(context, pod, step);
   step.run.node_name = pod.node_name;

@@ -329,9 +329,18 @@ def reason_of(wait):
     another run is none either."""
     kind, _, message = wait.why.partition(":")
     other = re.search(r"\brun (\d+)\b", message)
+    beside = re.findall(r"; runs? ([\d,-]+): \w", message)
+    if any(_has(runs, wait.unit.index) for runs in beside):
+        return wait.why
     if not wait.why or kind.endswith("Running") or (other and int(other[1]) != wait.unit.index):
         return wait.pod
     return wait.why
+
+
+def _has(runs, index):
+    """Whether a list such as "1,3-5" has it."""
+    spans = [span.split("-") for span in runs.split(",")]
+    return any(int(span[0]) <= index <= int(span[-1]) for span in spans)
 
 
 def _waited(wait, own, run):

@@ -298,7 +298,10 @@ def test_a_wait_is_one_while_nothing_is_at_work():
 
 @pytest.mark.parametrize(("why", "pod", "reason"), [
     ("NodeSilent: run 0: node n1 does not renew its Lease", "", "NodeSilent: run 0: node n1 does not renew its Lease"),
-    ("NodeSilent: run 1: node n1 does not renew its Lease", "", ""), ("PodRunning: the pods of the open runs run", "", ""),
+    ("NodeSilent: run 1: node n1 does not renew its Lease", "", ""),
+    ("NodeSilent: run 1: node n1 is silent; runs 3,5-7: NodeSilent; run 12: PodStarting", "", ""),
+    ("NodeSilent: run 1: n1 is silent; runs 0,5-7: PodStarting", "", "NodeSilent: run 1: n1 is silent; runs 0,5-7: PodStarting"),
+    ("PodRunning: the pods of the open runs run", "", ""),
     ("PodRunning: the pods of the open runs run", "Unschedulable: no room", "Unschedulable: no room"), ("", "", "")])
 def test_a_reason_is_one_of_this_run(why, pod, reason):
     ledger = lines("a", 100, 10) + lines("b", 260, 20, last="end")

@@ -189,6 +189,16 @@ TEST_F(NodeMonitorTest, ALeaseThatWasThereAndWentAwayIsSilentSinceItsLastChange)
   EXPECT_EQ(transport_.pending(), 0u) << "its condition is not asked for";
 }
 
+TEST_F(NodeMonitorTest, WhatWasSeenBeforeAGapCountsForWordsAlone) {
+  watching({event("ADDED", object_json(kNode, 5))});
+  live(seconds(20));
+  loop_.advance(seconds(30));
+  monitor_.proof();
+  live(seconds(4));
+  EXPECT_EQ(seen().silent_for, seconds(4));
+  EXPECT_EQ(seen().unheard_for, seconds(20) + reconciler::kGapLimit + seconds(4));
+}
+
 TEST_F(NodeMonitorTest, AFirstLeaseEndsTheJudgementByCondition) {
   watching();
   seen();

@@ -398,7 +398,47 @@ TEST(ManyRuns, WaitingHasTheWordsOfTheRunInTheWorstTrouble) {
   view.observed.nodes["node-b"].silent_for = seconds(30);
   const Status status = after(view);
   EXPECT_EQ(status.waiting->reason, "NodeSilent");
-  EXPECT_EQ(status.waiting->message.rfind("run 1: ", 0), 0u);
+  EXPECT_EQ(status.waiting->message, "run 1: node node-b does not renew its Lease");
+}
+
+void make_unschedulable(PodView& pod) {
+  pod.node_name.clear();
+  pod.phase = PodPhase::kPending;
+  pod.containers[0].started = false;
+  pod.unschedulable = "0/3 nodes are available";
+  pod.placed = now() - seconds(90);
+}
+
+TEST(ManyRuns, WaitingNamesTheOtherRunsThatDoNotRun) {
+  JobView view = job_of_runs(100, 100, 100);
+  for (std::size_t i = 1; i < 100; i += 2) {
+    view.pods[i].node_name = view.job.status.runs[i].node_name = "node-b";
+  }
+  view.observed.nodes["node-b"].silent_for = seconds(30);
+  make_unschedulable(view.pods[8]);
+  EXPECT_EQ(after(view).waiting->message,
+            "run 1: node node-b does not renew its Lease; 49 runs: NodeSilent; "
+            "run 8: PodUnschedulable");
+  for (std::size_t i = 9; i < 100; ++i) view.pods[i].node_name = kNode;
+  EXPECT_EQ(after(view).waiting->message,
+            "run 1: node node-b does not renew its Lease; runs 3,5,7: NodeSilent; "
+            "run 8: PodUnschedulable");
+}
+
+TEST(ManyRuns, TheWordsOfASchedulerAreKeptForAWhileAsTheyAre) {
+  JobView view = job_of_runs(4, 4, 4);
+  for (PodView& pod : view.pods) make_unschedulable(pod);
+  view.observed.since_write = seconds(60);
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.waiting->message,
+            "run 0: 0/3 nodes are available; runs 1-3: PodUnschedulable");
+  view.observed.since_write = seconds(12);
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
+  view.pods[0].unschedulable = "0/4 nodes are available";
+  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
+  EXPECT_EQ(settle(view).wake_after, seconds(18));
+  view.observed.since_write = seconds(30);
+  EXPECT_TRUE(after(view).waiting->message.starts_with("run 0: 0/4 nodes"));
 }
 
 TEST(ManyRuns, AnOldPodWithoutAnOwnerHoldsUpItsRunIfThePolicyIsFailed) {

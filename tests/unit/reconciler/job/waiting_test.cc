@@ -151,7 +151,8 @@ TEST(Waiting, ASilentNodeIsReportedAfterHalfTheWindowAndThatMomentIsWokenFor) {
 TEST(Waiting, ASilentNodeIsReportedUnderTheBreakerTooWithItsLaterDeadline) {
   JobView view = just_started();
   view.job.status = after(view, now() + seconds(1));
-  view.observed.nodes[kNode] = NodeObservation{std::nullopt, seconds(30), true};
+  view.observed.nodes[kNode].silent_for = seconds(30);
+  view.observed.nodes[kNode].breaker = true;
   const Status status = after(view, now() + seconds(30));
   EXPECT_EQ(status.waiting->reason, "NodeSilent");
   EXPECT_EQ(status.waiting->deadline, now() + seconds(80));

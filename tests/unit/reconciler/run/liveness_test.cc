@@ -166,6 +166,21 @@ TEST(Deadlines, WhileTheBreakerHoldsItIsAskedAgainSoThatItsEndIsSeen) {
   EXPECT_EQ(decide(view, now()).wake_after, seconds(1));
 }
 
+TEST(Deadlines, ANodeThatWasSilentBeforeAnOutageIsSaidToBeOnceOthersHaveRenewed) {
+  JobView view = pod_running();
+  NodeObservation& node = view.observed.nodes[kNode];
+  node.unheard_for = seconds(60);
+  node.silent_for = seconds(5);
+  EXPECT_EQ(after(view).waiting->reason, "PodRunning");
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(7)) << "a node that lives renews by then";
+  node.silent_for = seconds(12);
+  const Status status = after(view);
+  EXPECT_EQ(status.waiting->reason, "NodeSilent");
+  EXPECT_EQ(status.waiting->deadline, now() + seconds(28)) << "no verdict comes sooner for it";
+  node.unheard_for = seconds(12);
+  EXPECT_EQ(after(view).waiting->reason, "PodRunning");
+}
+
 TEST(Deadlines, AMissingNodeLosesItsAttemptAfterTheWindow) {
   JobView view = pod_running();
   view.observed.nodes[kNode].missing_for = seconds(39);
