@@ -114,10 +114,17 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   plan.write(std::move(write));
 }
 
+// How often a job looks whether the guard is there again. It is told so, too.
+constexpr seconds kGuardLook{60};
+// The same before anybody has read it.
+constexpr seconds kGuardFirstLook{1};
+
 // What runs that could not open wait for. True: a live read comes first.
-bool expect_to_open(const Opening& opening, Plan& plan) {
+bool expect_to_open(const Context& context, const Opening& opening, Plan& plan) {
+  const bool guard_is_known = !context.view.observed.guard.fault.empty();
   if (opening.due) plan.wake_at(*opening.due);
   if (opening.wants_turn) plan.await_creation();
+  if (opening.wants_guard) plan.wake_in(guard_is_known ? kGuardLook : kGuardFirstLook);
   if (opening.wants_permit) plan.await_permit();
   plan.await_slots(opening.wants_slots, opening.wants_empty);
   return plan.confirm(opening.to_confirm);
@@ -167,7 +174,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
   } else {
     const Opening opening = open_runs(context, just_ended, losses, status);
     // Ends may come all the time, and the runs that open beside them must not wait for the last.
-    if (expect_to_open(opening, plan)) return;
+    if (expect_to_open(context, opening, plan)) return;
     settle_phase(context, status);
     if (status.phase != Phase::kRunning) {
       say_why_not_open(context, opening, last, status);
@@ -193,7 +200,7 @@ void report_runs(const Context& context, const std::vector<RunStepAt>& steps, Pl
 bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
   const Opening opening = open_runs(context, {}, 0, write.status);
-  if (expect_to_open(opening, plan)) return true;
+  if (expect_to_open(context, opening, plan)) return true;
   if (opening.opened) {
     record_places(steps, context.job.status, Making::kSure, write.status);
     if (context.spec.many_runs()) report_worst_run(context, steps, write.status);

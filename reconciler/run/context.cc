@@ -36,6 +36,14 @@ Waiting version_waiting(const Context& context, std::optional<Time> deadline) {
                  deadline};
 }
 
+Waiting guard_waiting(const Context& context, std::optional<Time> deadline) {
+  return Waiting{Reason::kGuardMissing,
+                 "the API server lacks the guard: " + context.view.observed.guard.fault,
+                 "the next attempt starts once an administrator has installed the policies "
+                 "holdfast-guard-* of this version again",
+                 deadline};
+}
+
 bool reported_deadline_has_passed(const Context& context) {
   const auto& reported = context.job.status.waiting;
   return reported && reported->deadline && *reported->deadline <= context.now;

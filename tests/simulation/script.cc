@@ -97,6 +97,7 @@ constexpr Habit kHabits[] = {
     {kTakeBackStart, 60},
     {kNewerStatus, 240},
     {kNewerSpec, 120, seconds(1), minutes(6)},
+    {kSpoilGuard, 8, seconds(2), minutes(12)},
 };
 // Drawn last, so that the other acts of a script are what they are without it.
 constexpr Habit kFailingDeletions{kDeletionsFail, 12, seconds(2), minutes(3)};
@@ -145,6 +146,7 @@ class Drawing {
     script_.heartbeats = profile.heartbeats;
     script_.volume = profile.volume;
     script_.lane = profile.lane;
+    script_.guard = profile.guard;
     script_.pools = profile.pools || (profile.draws_subset && !profile.heartbeats &&
                                       mix(script_.seed, 0x9001) % 4 == 0);
     script_.many_runs =
@@ -389,6 +391,11 @@ const std::vector<Profile>& profiles() {
                         kEtcdStall}}),
        .draws_subset = true,
        .lane = true},
+      {.name = "guard",
+       .acts = all_of({kProcesses,
+                       {kSpoilGuard, kRefuse403, kRefuse500, kLoseAnswer, kOutage, kCutSilently,
+                        kWorkerFails, kNodePowerLoss, kDeletePod, kSuspend, kCancel}}),
+       .guard = true},
   };
   return *kProfiles;
 }
