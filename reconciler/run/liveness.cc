@@ -47,9 +47,8 @@ void add_node_limits(const RunContext& context, const PodView& pod, std::vector<
   if (node.silent_for && !heartbeat_is_fresh(context, pod)) {
     // Until its end mark the worker itself renewed. The kubelet's window starts then.
     const auto& ended_for = context.seen.observed.lease.ended_for;
-    const Duration silent_for = holds_lease(context, pod) && ended_for
-                                    ? std::min(*node.silent_for, *ended_for)
-                                    : *node.silent_for;
+    const Duration most = holds_lease(context, pod) && ended_for ? *ended_for : Duration::max();
+    const Duration silent_for = std::min(*node.silent_for, most);
     const Duration allowed = silent_node_window(context, node);
     limits.push_back(lost(Reason::kNodeSilent,
                           "node " + pod.node_name +
@@ -58,9 +57,7 @@ void add_node_limits(const RunContext& context, const PodView& pod, std::vector<
                               in_seconds(allowed),
                           OrphanClass::kNodeSilent, allowed - silent_for, silent_for));
     // After an outage the window starts again, and whoever lives renews.
-    const Duration unheard_for = std::max(silent_for, holds_lease(context, pod) && ended_for
-                                                          ? std::min(node.unheard_for, *ended_for)
-                                                          : node.unheard_for);
+    const Duration unheard_for = std::max(silent_for, std::min(node.unheard_for, most));
     const Duration notice =
         std::max<Duration>(worth_reporting(context) - unheard_for, kNodeRenewal - silent_for);
     const Duration window_left = window - silent_for;

@@ -49,7 +49,8 @@ def record_of(evidence):
 def _measured(found, begin):
     """[unit, kind, seconds, when, beside, row, ended, most, room] of each; what the tables and allowed() read."""
     return [[f"{one.unit.job}/{one.unit.index}", one.kind, round(one.seconds, 1), round(one.at - begin, 1),
-             [[kind, round(start, 1), round(end, 1), met] for kind, start, end, met in one.beside], one.row, one.ended, one.most, round(one.room, 1)]
+             [[kind, round(start, 1), round(end, 1), met] for kind, start, end, met in one.beside],
+             one.row, one.ended, one.most, round(one.room, 1)]
             for one in found]
 
 
@@ -65,8 +66,9 @@ def _of(name, part, verdict, begin):
 
     return {
         "version": part["version"], "settings": part["settings"], "bounds": bounds_of(name),
-        "bounds_after_the_end": bounds_of(name, "bound_after_the_end"), "bounds_of_most": bounds_of(name, "bound_of_most"),
-        "agents": evidences.KINDS[name].agents, "phantoms": verdict.phantoms,
+        "bounds_after_the_end": bounds_of(name, "bound_after_the_end"),
+        "bounds_of_most": bounds_of(name, "bound_of_most"),
+        "phantoms": verdict.phantoms,
         "units": verdict.units, "succeeded": verdict.succeeded, "struck": verdict.struck,
         "failed": [[unit(one), why] for one, why in verdict.failed],
         "stuck": [[unit(one), why] for one, why in verdict.stuck],

@@ -24,7 +24,8 @@ class Holdfast(System):
     resource = "durablejobs.holdfast.dev"
     listing = f"{API}/durablejobs"
     settings = "defaults (`lostAfterSeconds: 40`)"
-    promise = ("its node is silent: 41 s; up to 71 s until an attempt works if the scheduler takes the dead node again.", DOCS)
+    promise = ("its node is silent: 41 s. If the scheduler takes the dead node again, an attempt works after up to 71 s.",
+               DOCS)
     controllers = (("holdfast-system", "app.kubernetes.io/component=operator"),)
     # Those that one installation runs.
     names = ("holdfast", "holdfast-heartbeat", "holdfast-pool", "holdfast-lane", "canary-slow")
