@@ -56,8 +56,10 @@ export function startPlaces(): void {
   read();
 }
 
-// Changes the address without a step that Back would have to undo.
+// Changes the address without a step that Back would have to undo. The place comes first: a browser
+// may refuse to write the address of one who types fast.
 export function replacePlace(screen: string, query: Record<string, string>): void {
-  history.replaceState(null, "", addressOf(screen, query));
-  place.value = readPlace(location.hash);
+  const address = addressOf(screen, query);
+  place.value = readPlace(address);
+  history.replaceState(null, "", address);
 }

@@ -154,24 +154,19 @@ function Cells({ row, chosen, toggle }: { row: Row; chosen: boolean; toggle: () 
 }
 
 function Filter({ text, change, wrong }: { text: string; change: (text: string) => void; wrong: string }) {
-  const [draft, setDraft] = useState(text);
   const box = useRef<HTMLInputElement>(null);
-  useEffect(() => setDraft(text), [text]);
   useEffect(() => {
     if (focusFilter.value) box.current?.focus();
   }, []);
   return (
     <form role="search" onSubmit={(event) => {
       event.preventDefault();
-      change(draft);
+      change(text);
     }}>
       <label for="filter">Filter</label>
-      <input id="filter" ref={box} type="search" value={draft} autocomplete="off" spellcheck={false}
+      <input id="filter" ref={box} type="search" value={text} autocomplete="off" spellcheck={false}
              aria-describedby="filter-help" aria-invalid={wrong !== ""}
-             onInput={(event) => {
-               setDraft(event.currentTarget.value);
-               change(event.currentTarget.value);
-             }} />
+             onInput={(event) => change(event.currentTarget.value)} />
       <p id="filter-help" class="note">
         phase:Running reason:Queued queue:night pool:gpu node:node-1 ns:media label:team=film age&gt;1d
         since&lt;5m, or a part of the name

@@ -1,0 +1,42 @@
+import { render } from "preact";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { Jobs } from "../src/screens/jobs";
+import { place, startPlaces } from "../src/session";
+
+beforeEach(() => {
+  vi.stubGlobal("fetch", () => new Promise(() => undefined));
+  Element.prototype.scrollTo = () => undefined; // jsdom draws nothing
+  history.replaceState(null, "", "#/jobs");
+  startPlaces();
+  render(<Jobs />, document.body);
+});
+
+afterEach(() => {
+  render(null, document.body);
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
+// A letter comes after the render, which is a microtask, and before its effects, which wait for the
+// next frame.
+async function type(text: string): Promise<string> {
+  const box = document.querySelector<HTMLInputElement>("#filter")!;
+  for (const letter of text) {
+    box.value += letter;
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+    for (let turn = 0; turn < 10; ++turn) await Promise.resolve();
+  }
+  return box.value;
+}
+
+it("keeps each letter of one who types faster than the screen shows them", async () => {
+  expect(await type("ns:media phase:Running")).toBe("ns:media phase:Running");
+  expect(place.value.query.get("filter")).toBe("ns:media phase:Running");
+});
+
+// Safari throws at the hundredth change in 30 s, Chromium leaves the address as it was.
+it("keeps letters that a browser does not write into its address", async () => {
+  vi.spyOn(history, "replaceState").mockImplementation(() => undefined);
+  expect(await type("ns:media")).toBe("ns:media");
+  expect(place.value.query.get("filter")).toBe("ns:media");
+});
