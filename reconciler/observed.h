@@ -28,7 +28,8 @@ struct NodeObservation {
   std::optional<Duration> missing_for;  // the node's object does not exist
   // The node's Lease has not changed. If it never had one: its Ready condition is Unknown.
   std::optional<Duration> silent_for;
-  // The same, and what was seen before the last gap counts too: for words, never for a verdict.
+  // The same of its Lease, and what was seen before the last gap counts too: for words, never for a
+  // verdict.
   Duration unheard_for{0};
   // Most other nodes fell silent together, so this one gets one more window, once.
   bool breaker = false;

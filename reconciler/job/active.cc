@@ -141,7 +141,7 @@ bool is_overspent(const Context& context) {
 // Ends of attempts or runs are due. Records them, and opens what may open instead.
 void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   WriteStatus write = start_write(context);
-  record_places(steps, context.job.status, Making::kSure, write.status);
+  record_places(steps, context.job.status, write.status);
   std::vector<AttemptsEnd> ends;
   std::set<std::int64_t> just_ended;
   std::size_t losses = 0;
@@ -172,7 +172,9 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     if (status.phase != Phase::kRunning) {
       say_why_not_open(context, opening, last, status);
     } else if (context.spec.many_runs()) {
-      report_worst_run(context, steps, status);
+      const bool reports = report_worst_run(context, steps, status);
+      // What is on record may be about a run that has ended.
+      if (!reports && !opening.opened) status.waiting = begun_waiting(context);
     }
   }
   report_ends(context.spec, ends, write);
@@ -183,12 +185,8 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
 void report_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan& plan) {
   Status status = context.job.status;
   const bool is_sooner = bring_backoffs_forward(context, status);
-  record_places(steps, context.job.status, Making::kIfDue, status);
+  record_places(steps, context.job.status, status);
   const bool reports = report_worst_run(context, steps, status);
-  if (reports) {
-    const Duration kept_for = keep_old_words(context, status);
-    if (kept_for > Duration::zero()) plan.wake_in(kept_for);
-  }
   if (!report_version(context, status) && !reports && !is_sooner) return;
   plan.inform(std::move(status), is_sooner || has_urgent_words(steps));
 }
@@ -199,7 +197,7 @@ bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan
   const Opening opening = open_runs(context, {}, 0, write.status);
   if (expect_to_open(opening, plan)) return true;
   if (opening.opened) {
-    record_places(steps, context.job.status, Making::kSure, write.status);
+    record_places(steps, context.job.status, write.status);
     if (context.spec.many_runs()) report_worst_run(context, steps, write.status);
     plan.write_in_turn(std::move(write), has_urgent_words(steps));
   } else if (steps.empty()) {

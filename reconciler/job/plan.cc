@@ -30,6 +30,10 @@ bool says_the_same(const std::optional<Waiting>& a, const std::optional<Waiting>
   return !a->deadline || std::chrono::abs(*a->deadline - *b->deadline) <= kDeadlineNoise;
 }
 
+void keep_deadline(const Status& before, Status& next) {
+  if (says_the_same(next.waiting, before.waiting)) next.waiting = before.waiting;
+}
+
 bool same_second(const std::optional<Time>& a, const std::optional<Time>& b) {
   if (a.has_value() != b.has_value()) return false;
   return !a || std::chrono::floor<seconds>(*a) == std::chrono::floor<seconds>(*b);
@@ -165,10 +169,13 @@ void Plan::inform(Status status, bool at_once) {
   report_unreadable(context_, status);
   keep_transitions(before, status);
   status.observed_generation = context_.job.generation;
-  if (says_the_same(status.waiting, before.waiting)) status.waiting = before.waiting;
+  keep_deadline(before, status);
   Status rest = status;
   keep_starts(before, rest);
   if (rest == before) return;
+  keep_words(context_.spec, before, rest);
+  keep_deadline(before, rest);
+  const bool are_words = rest == before;
   const bool same_reason =
       status.waiting && before.waiting && status.waiting->reason == before.waiting->reason;
   const bool may_wait = context_.spec.many_runs() && same_reason && status.phase == before.phase;
@@ -183,6 +190,7 @@ void Plan::inform(Status status, bool at_once) {
       longer = std::min(longer, *reported - context_.now);
     left = std::max(left, longer);
   }
+  if (are_words) left = std::max<Duration>(left, kWordsInterval - since);
   // What gives the permit back says why. A job that said that it is queued would be admitted again.
   if (!at_once && !gives_back(status) && left > Duration::zero()) return wake_in(left);
   write(WriteStatus{std::move(status)});

@@ -72,7 +72,8 @@ std::string progress_of(const Status& status) {
   return text + ": lowest " + whole(lowest) + ", mean " + whole(sum / static_cast<double>(numbers));
 }
 
-// So many other troubles are named, each with its runs. A longer list of runs is a number.
+// So many other troubles are named, each with its runs, and the rest counted. A longer list of runs
+// is a number.
 constexpr std::size_t kOtherTroubles = 3;
 constexpr std::size_t kLongestList = 40;
 
@@ -96,15 +97,22 @@ std::string others_in_trouble(const std::vector<RunStepAt>& steps, const GoesOn&
     if (!one || one == &worst || !one->waiting || trouble(*one) == 0) continue;
     const AnyReason& reason = one->waiting->reason;
     auto found = std::ranges::find(troubles, reason, &Trouble::reason);
-    if (found == troubles.end()) found = troubles.insert(found, {trouble(*one), reason, {}});
+    if (found == troubles.end()) found = troubles.insert(found, {0, reason, {}});
+    found->degree = std::max(found->degree, trouble(*one));
     found->runs.add(one->run.index);
   }
   std::ranges::stable_sort(troubles, std::ranges::greater(), &Trouble::degree);
   std::string text;
-  for (std::size_t i = 0; i < troubles.size() && i < kOtherTroubles; ++i) {
-    text += "; " + named(troubles[i].runs) + ": " + troubles[i].reason.text();
+  std::size_t more = 0;
+  for (std::size_t i = 0; i < troubles.size(); ++i) {
+    const auto& [degree, reason, runs] = troubles[i];
+    if (i < kOtherTroubles) {
+      text += "; " + named(runs) + ": " + reason.text();
+    } else {
+      more += runs.size();
+    }
   }
-  return text;
+  return more == 0 ? text : text + "; " + std::to_string(more) + " more";
 }
 
 // In a job with many runs, the words of one run name it.
@@ -112,25 +120,25 @@ Waiting words_of(const Context& context, const std::vector<RunStepAt>& steps, co
                  const Status& next) {
   Waiting waiting = *worst.waiting;
   if (!context.spec.many_runs()) return waiting;
+  const std::string others = others_in_trouble(steps, worst);
   if (trouble(worst) == 0) {
-    waiting = context.spec.pool ? Waiting{Reason::kWorkerRunning, "the open runs run on workers",
+    const std::string runs = others.empty() ? "the open runs" : "the other open runs";
+    waiting = context.spec.pool ? Waiting{Reason::kWorkerRunning, runs + " run on workers",
                                           "each run ends with its command, and the next one opens",
                                           active_deadline(context)}
-                                : Waiting{Reason::kPodRunning, "the pods of the open runs run",
+                                : Waiting{Reason::kPodRunning, "the pods of " + runs + " run",
                                           "each run ends with its pod, and the next one opens",
                                           active_deadline(context)};
   } else {
-    waiting.message = "run " + std::to_string(worst.run.index) + ": " + waiting.message +
-                      others_in_trouble(steps, worst);
+    waiting.message = "run " + std::to_string(worst.run.index) + ": " + waiting.message;
   }
-  waiting.message += progress_of(next);
+  waiting.message += others + progress_of(next);
   return waiting;
 }
 
 }  // namespace
 
-void record_places(const std::vector<RunStepAt>& steps, const Status& before, Making write,
-                   Status& next) {
+void record_places(const std::vector<RunStepAt>& steps, const Status& before, Status& next) {
   auto run = next.runs.begin();  // both lists are in order
   for (const auto& [position, step] : steps) {
     const std::int64_t index = before.runs[position].index;
@@ -139,7 +147,7 @@ void record_places(const std::vector<RunStepAt>& steps, const Status& before, Ma
     if (run->index != index) continue;
     const auto* const open = std::get_if<GoesOn>(&step);
     if (open && open->waiting) *run = open->run;
-    if (open && write == Making::kSure && !open->progress.empty()) run->progress = open->progress;
+    if (open && !open->progress.empty()) run->progress = open->progress;
   }
 }
 
@@ -170,16 +178,27 @@ bool report_worst_run(const Context& context, const std::vector<RunStepAt>& step
   return true;
 }
 
-Duration keep_old_words(const Context& context, Status& next) {
-  const auto& reported = context.job.status.waiting;
-  const Duration pause = kWordsInterval - context.view.observed.since_write;
-  if (pause <= Duration::zero() || !reported || reported->reason != Reason::kPodUnschedulable ||
-      !next.waiting || next.waiting->reason != reported->reason ||
-      next.waiting->message == reported->message) {
-    return Duration::zero();
+void keep_words(const Spec& spec, const Status& before, Status& next) {
+  const std::size_t common = std::min(next.runs.size(), before.runs.size());
+  for (std::size_t position = 0; position < common; ++position) {
+    Run& run = next.runs[position];
+    const Run& was = before.runs[position];
+    // The first message of an attempt is a fact: it has begun to work.
+    if (run.index == was.index && run.attempt == was.attempt && !was.progress.empty()) {
+      run.progress = was.progress;
+    }
   }
+  const auto& reported = before.waiting;
+  if (!next.waiting || !reported || next.waiting->reason != reported->reason) return;
+  if (!spec.many_runs() && reported->reason != Reason::kPodUnschedulable) return;
   next.waiting->message = reported->message;
-  return pause;
+  next.waiting->next_action = reported->next_action;
+  for (Condition& condition : next.conditions) {
+    const Condition* const was = before.condition(condition.type);
+    if (was && was->status == condition.status && was->reason == condition.reason) {
+      condition.message = was->message;
+    }
+  }
 }
 
 bool says_version(const Status& status) {

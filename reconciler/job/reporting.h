@@ -16,19 +16,16 @@ struct RunStepAt {
   RunStep step;
 };
 
-// Records nodes, starts and progress that are due in `next`, the status that follows `before`. A
-// write that is made anyway (kSure) brings the workers' last messages too. For a message alone
-// nothing is written for a while (kWordsInterval).
-enum class Making { kSure, kIfDue };
-void record_places(const std::vector<RunStepAt>& steps, const Status& before, Making write,
-                   Status& next);
+// Records nodes, starts and progress in `next`, the status that follows `before`.
+void record_places(const std::vector<RunStepAt>& steps, const Status& before, Status& next);
 
 // Sets `waiting` and the condition Stalled. False: no run has anything to say yet.
 bool report_worst_run(const Context& context, const std::vector<RunStepAt>& steps, Status& status);
 
-// When a node comes or goes, a scheduler may report something new for thousands of pods. Keeps the
-// words that are on record, and returns for how long; zero: the new ones may be written.
-Duration keep_old_words(const Context& context, Status& next);
+// Gives `next` the words of `before` that say nothing of its facts: the workers' progress, and the
+// message of a scheduler or about many runs. When a node comes or goes, a scheduler may report
+// something new for thousands of pods.
+void keep_words(const Spec& spec, const Status& before, Status& next);
 
 // The condition Stalled while this version of the operator holds runs back, because it does not
 // know all of the job's spec. True: the status says so for the first time, or no longer.

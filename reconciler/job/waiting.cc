@@ -59,6 +59,16 @@ Waiting turn_waiting(const Context& context, const Status& status) {
                  active_deadline(context, status)};
 }
 
+Waiting begun_waiting(const Context& context) {
+  return context.spec.pool
+             ? Waiting{Reason::kWorkerStarting, "workers were told of the open runs",
+                       "each run ends with its command, and the next one opens",
+                       active_deadline(context)}
+             : Waiting{Reason::kPodStarting, "the pods of the open runs are being started",
+                       "each run ends with its pod, and the next one opens",
+                       active_deadline(context)};
+}
+
 Waiting worker_waiting(const Context& context, const Status& status) {
   const std::string& pool = context.spec.pool->name;
   if (!context.view.observed.pool.unknown.empty())

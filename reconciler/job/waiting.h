@@ -16,6 +16,9 @@ Waiting creation_waiting(const Context& context, const OpenCreation& creation);
 // The job may start its next attempt, but must wait for its turn to create the pod.
 Waiting turn_waiting(const Context& context, const Status& status);
 
+// Runs have just begun, and nothing is known of them yet.
+Waiting begun_waiting(const Context& context);
+
 // The job's pool has no free slot, or there is no such pool.
 Waiting worker_waiting(const Context& context, const Status& status);
 // A run of the pool that needs a worker of its own.

@@ -11,7 +11,7 @@ namespace holdfast::reconciler {
 
 // A change of `waiting` alone is written at most this often.
 inline constexpr seconds kInfoWriteInterval{1};
-// A new message alone, of a worker or a scheduler, is written at most this often.
+// New words alone, of a worker, of a scheduler or about many runs, are written at most this often.
 inline constexpr seconds kWordsInterval{30};
 
 inline constexpr const char* kJobDeadlineMessage =

@@ -56,10 +56,11 @@ void add_node_limits(const RunContext& context, const PodView& pod, std::vector<
                                               : "'s Ready condition has been Unknown for ") +
                               in_seconds(allowed),
                           OrphanClass::kNodeSilent, allowed - silent_for, silent_for));
-    // After an outage the window starts again, and whoever lives renews.
+    // After an outage the window starts again, and whoever lives has this long to renew.
     const Duration unheard_for = std::max(silent_for, std::min(node.unheard_for, most));
     const Duration notice =
-        std::max<Duration>(worth_reporting(context) - unheard_for, kNodeRenewal - silent_for);
+        std::max<Duration>(worth_reporting(context) - unheard_for,
+                           std::min<Duration>(worth_reporting(context), kFirstLook) - silent_for);
     const Duration window_left = window - silent_for;
     limits.back().quiet = notice > Duration::zero();
     if (notice > Duration::zero()) {

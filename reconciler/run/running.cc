@@ -178,18 +178,6 @@ RunStep decide_no_pod(const RunContext& context) {
   return ended_when_confirmed(context, verdict, observed.no_pod_for);
 }
 
-void keep_progress(const RunContext& context, const PodView& pod, GoesOn& step) {
-  if (!holds_lease(context, pod) || context.seen.lease->progress_message.empty()) return;
-  const std::string& message = context.seen.lease->progress_message;
-  step.progress = message;
-  const Duration pause = kWordsInterval - context.view.observed.since_write;
-  if (pause <= Duration::zero() || step.run.progress.empty()) {
-    step.run.progress = message;
-  } else if (step.run.progress != message) {
-    step.wake_in(pause);
-  }
-}
-
 // Node, start and what the run waits for, if they are due to be recorded.
 void inform(const RunContext& context, const PodView& pod, const std::vector<Limit>& limits,
             GoesOn& step) {
@@ -215,7 +203,7 @@ void inform(const RunContext& context, const PodView& pod, const std::vector<Lim
   } else {
     due_at(age, kInfoWriteInterval);
   }
-  keep_progress(context, pod, step);
+  if (holds_lease(context, pod)) step.progress = context.seen.lease->progress_message;
   step.run.node_name = pod.node_name;
   step.run.refused.clear();
   record_start(context, pod, step.run);

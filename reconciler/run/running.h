@@ -32,7 +32,7 @@ struct GoesOn {
   std::optional<Waiting> waiting{};
   std::optional<bool> stalled{};
   bool at_once = false;
-  std::string progress{};  // the worker's last message, due or not; empty: none
+  std::string progress{};  // the worker's last message; empty: none
   bool create = false;     // the attempt's pod
   // Decide again after this time.
   std::optional<Duration> wake_after{};

@@ -119,17 +119,6 @@ Waiting describe_at(const RunContext& context, const SlotView& slot, const Limit
   return waiting;
 }
 
-void keep_words(const RunContext& context, const SlotView& slot, GoesOn& step) {
-  if (slot.progress.empty()) return;
-  step.progress = slot.progress;
-  const Duration pause = kWordsInterval - context.view.observed.since_write;
-  if (pause <= Duration::zero() || step.run.progress.empty()) {
-    step.run.progress = slot.progress;
-  } else if (step.run.progress != slot.progress) {
-    step.wake_in(pause);
-  }
-}
-
 RunStep goes_on(const RunContext& context, const SlotView& slot) {
   GoesOn step{.run = context.run};
   const std::vector<Limit> limits = limits_at(context, slot);
@@ -148,7 +137,7 @@ RunStep goes_on(const RunContext& context, const SlotView& slot) {
   }
   step.waiting = describe_at(context, slot, has_limit ? &*first : nullptr);
   step.stalled = false;
-  keep_words(context, slot, step);
+  step.progress = slot.progress;
   // An edited status may have one attempt twice. Then one of the two has no place.
   if (slot.at == AtPlace::kRunning && context.pod) record_start(context, *context.pod, step.run);
   return step;

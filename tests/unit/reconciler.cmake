@@ -19,6 +19,7 @@ holdfast_test(
   reconciler/staleness_carried_test.cc
   reconciler/staleness_test.cc
   reconciler/job/active_edits_test.cc
+  reconciler/job/words_test.cc
   reconciler/job/active_stopping_test.cc
   reconciler/job/active_test.cc
   reconciler/job/attempt_ends_deferral_test.cc

@@ -42,6 +42,7 @@ export const visible = signal(true);
 
 export function startPlaces(): void {
   const read = () => {
+    clearTimeout(late);
     // The address of another run was opened in this tab.
     if (location.hash.startsWith("#token=")) {
       takeToken();
@@ -56,10 +57,23 @@ export function startPlaces(): void {
   read();
 }
 
-// Changes the address without a step that Back would have to undo. The place comes first: a browser
-// may refuse to write the address of one who types fast.
+// Changes the address without a step that Back would have to undo.
 export function replacePlace(screen: string, query: Record<string, string>): void {
   const address = addressOf(screen, query);
   place.value = readPlace(address);
-  history.replaceState(null, "", address);
+  writeAddress(address);
+}
+
+// A browser does not write the address of one who types fast: Safari throws, Chromium leaves it. Then
+// it is written later, unless the place is another by then.
+let late: ReturnType<typeof setTimeout> | undefined;
+
+function writeAddress(address: string): void {
+  clearTimeout(late);
+  try {
+    history.replaceState(null, "", address);
+  } catch {
+    // later
+  }
+  if (location.hash !== address) late = setTimeout(() => writeAddress(address), 1000);
 }

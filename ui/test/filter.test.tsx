@@ -35,8 +35,27 @@ it("keeps each letter of one who types faster than the screen shows them", async
 });
 
 // Safari throws at the hundredth change in 30 s, Chromium leaves the address as it was.
-it("keeps letters that a browser does not write into its address", async () => {
-  vi.spyOn(history, "replaceState").mockImplementation(() => undefined);
-  expect(await type("ns:media")).toBe("ns:media");
-  expect(place.value.query.get("filter")).toBe("ns:media");
+it.each([() => undefined, () => { throw new DOMException("too often", "SecurityError"); }])(
+  "keeps letters that a browser does not write into its address, and writes them later", async (refused) => {
+    vi.useFakeTimers();
+    const replace = vi.spyOn(history, "replaceState").mockImplementation(refused);
+    expect(await type("ns:media")).toBe("ns:media");
+    expect(place.value.query.get("filter")).toBe("ns:media");
+    expect(location.hash).toBe("#/jobs");
+    replace.mockRestore();
+    vi.advanceTimersByTime(1000);
+    expect(location.hash).toBe("#/jobs?filter=ns%3Amedia");
+    vi.useRealTimers();
+  });
+
+it("does not write an address that the person has left", async () => {
+  vi.useFakeTimers();
+  const replace = vi.spyOn(history, "replaceState").mockImplementation(() => undefined);
+  await type("ns:media");
+  replace.mockRestore();
+  history.replaceState(null, "", "#/queues");
+  dispatchEvent(new HashChangeEvent("hashchange"));
+  vi.advanceTimersByTime(5000);
+  expect(location.hash).toBe("#/queues");
+  vi.useRealTimers();
 });

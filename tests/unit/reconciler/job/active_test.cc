@@ -326,24 +326,6 @@ TEST(ManyRuns, ADeadlineThatHasPassedIsReportedAgainSoonAndOtherWordsWaitTenSeco
   EXPECT_EQ(all<WriteStatus>(settle(view)).size(), 1u);
 }
 
-TEST(ManyRuns, WaitingSaysTheLowestAndTheMeanProgressAndHowManyHaveReportedTheirs) {
-  const auto reported = [](const std::vector<std::string>& progress) {
-    JobView view = job_of_runs(10, 4, 4);
-    for (std::size_t position = 0; position < progress.size(); ++position) {
-      view.job.status.runs[position].progress = progress[position];
-    }
-    view.observed.since_write = seconds(60);
-    const std::string message = after(view).waiting->message;
-    const std::size_t begin = message.find("; ");
-    return begin == std::string::npos ? "" : message.substr(begin + 2);
-  };
-  EXPECT_EQ(reported({}), "");
-  EXPECT_EQ(reported({"reads the input"}), "1 of 4 open runs have told their progress");
-  EXPECT_EQ(reported({"10%", "21/50 pages", "words", "50.9 %"}),
-            "4 of 4 open runs have told their progress: lowest 10 %, mean 34 %");
-  EXPECT_EQ(reported({"7/0", "nan%", "1e999%"}), "3 of 4 open runs have told their progress");
-}
-
 TEST(ManyRuns, ARunInBackOffKeepsNoOtherFromItsTurnToCreateAPod) {
   JobView view = job_of_runs(3, 1, 1);
   end_pod(view, 0, 1);
@@ -375,70 +357,10 @@ TEST(ManyRuns, TheLeaseOfARunThatThisViewDoesNotKnowYetIsLeftAlone) {
   EXPECT_EQ(all<DeleteLease>(settle(view)).size(), 1u);
 }
 
-TEST(ManyRuns, AGatedPodBesideOneThatRunsDoesNotStopTheJobsClock) {
-  JobView view = job_of_runs(10, 2, 2);
-  view.pods[0].gates = "example.com/quota";
-  view.pods[0].node_name.clear();
-  view.pods[0].phase = PodPhase::kPending;
-  view.pods[0].containers[0].started = false;
-  view.observed.since_write = seconds(60);
-  EXPECT_NE(after(view).waiting->reason.text(), "PodGated");
-}
-
 TEST(ManyRuns, OnlyTheListedIndexesRun) {
   JobView view = job_of_runs(10, 5, 0);
   view.job.spec.indexes = IndexSet::parse("2,4-5", 9);
   EXPECT_EQ(open_indexes(after(view)), (Indexes{2, 4, 5}));
-}
-
-TEST(ManyRuns, WaitingHasTheWordsOfTheRunInTheWorstTrouble) {
-  JobView view = job_of_runs(10, 3, 3);
-  view.pods[1].node_name = "node-b";
-  view.job.status.runs[1].node_name = "node-b";
-  view.observed.nodes["node-b"].silent_for = seconds(30);
-  const Status status = after(view);
-  EXPECT_EQ(status.waiting->reason, "NodeSilent");
-  EXPECT_EQ(status.waiting->message, "run 1: node node-b does not renew its Lease");
-}
-
-void make_unschedulable(PodView& pod) {
-  pod.node_name.clear();
-  pod.phase = PodPhase::kPending;
-  pod.containers[0].started = false;
-  pod.unschedulable = "0/3 nodes are available";
-  pod.placed = now() - seconds(90);
-}
-
-TEST(ManyRuns, WaitingNamesTheOtherRunsThatDoNotRun) {
-  JobView view = job_of_runs(100, 100, 100);
-  for (std::size_t i = 1; i < 100; i += 2) {
-    view.pods[i].node_name = view.job.status.runs[i].node_name = "node-b";
-  }
-  view.observed.nodes["node-b"].silent_for = seconds(30);
-  make_unschedulable(view.pods[8]);
-  EXPECT_EQ(after(view).waiting->message,
-            "run 1: node node-b does not renew its Lease; 49 runs: NodeSilent; "
-            "run 8: PodUnschedulable");
-  for (std::size_t i = 9; i < 100; ++i) view.pods[i].node_name = kNode;
-  EXPECT_EQ(after(view).waiting->message,
-            "run 1: node node-b does not renew its Lease; runs 3,5,7: NodeSilent; "
-            "run 8: PodUnschedulable");
-}
-
-TEST(ManyRuns, TheWordsOfASchedulerAreKeptForAWhileAsTheyAre) {
-  JobView view = job_of_runs(4, 4, 4);
-  for (PodView& pod : view.pods) make_unschedulable(pod);
-  view.observed.since_write = seconds(60);
-  view.job.status = after(view);
-  EXPECT_EQ(view.job.status.waiting->message,
-            "run 0: 0/3 nodes are available; runs 1-3: PodUnschedulable");
-  view.observed.since_write = seconds(12);
-  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
-  view.pods[0].unschedulable = "0/4 nodes are available";
-  EXPECT_TRUE(all<WriteStatus>(settle(view)).empty());
-  EXPECT_EQ(settle(view).wake_after, seconds(18));
-  view.observed.since_write = seconds(30);
-  EXPECT_TRUE(after(view).waiting->message.starts_with("run 0: 0/4 nodes"));
 }
 
 TEST(ManyRuns, AnOldPodWithoutAnOwnerHoldsUpItsRunIfThePolicyIsFailed) {

@@ -172,12 +172,12 @@ TEST(Deadlines, ANodeThatWasSilentBeforeAnOutageIsSaidToBeOnceOthersHaveRenewed)
   node.unheard_for = seconds(60);
   node.silent_for = seconds(5);
   EXPECT_EQ(after(view).waiting->reason, "PodRunning");
-  EXPECT_EQ(decide(view, now()).wake_after, seconds(7)) << "a node that lives renews by then";
-  node.silent_for = seconds(12);
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(10)) << "a node that lives renews by then";
+  node.silent_for = seconds(15);
   const Status status = after(view);
   EXPECT_EQ(status.waiting->reason, "NodeSilent");
-  EXPECT_EQ(status.waiting->deadline, now() + seconds(28)) << "no verdict comes sooner for it";
-  node.unheard_for = seconds(12);
+  EXPECT_EQ(status.waiting->deadline, now() + seconds(25)) << "no verdict comes sooner for it";
+  node.unheard_for = seconds(15);
   EXPECT_EQ(after(view).waiting->reason, "PodRunning");
 }
 
