@@ -27,6 +27,8 @@ AFTERMATH = 60
 UNKNOWN = 60
 # So many others must be there, and more than this share of them be silent (docs/bounds.md, Mass silence).
 MASS_OF, MASS = 3, 0.55
+# From the end of a program to its kubelet's report, where nobody saw the report.
+REPORTED = 3
 GONE = "gone"
 UNENDED = "all its runs have ended, and it has not"
 # A run without a beat for so long waits, and its system can be expected to know, and to say why.
@@ -114,8 +116,8 @@ class Recovery:
     row: int = 1        # how many losses, or failures, of this unit there were in a row, this one included
     ended: bool = False  # the program had come to its end when the strike came
     most: bool = False   # the strike silenced most of the system's attempts, as each outage does
-    # When a worker on a node that no strike had was free first, seconds after `at`; of systems with warm workers.
-    room: float = 0.0
+    # (from, to), seconds after `at`: no warm worker that no strike had was free. Of systems with warm workers.
+    full: tuple = ()
 
 
 @dataclasses.dataclass
@@ -139,6 +141,7 @@ class Verdict:
     phantoms: int = 0                                            # pods that never began
     thrown_away: float = 0.0                                     # seconds of work that no outcome has
     starts: list = dataclasses.field(default_factory=list)       # seconds from a job's creation to a unit's first sign
+    done: list = dataclasses.field(default_factory=list)         # and to the end that its system counts
     waits: list = dataclasses.field(default_factory=list)        # (unit, at, the reason, or "") of units that waited
 
 
@@ -164,6 +167,7 @@ def judge(run):
         created = run.submitted.get((claim.unit.system, claim.unit.job))
         if own and created is not None:
             verdict.starts.append(own[0].start - created)
+            verdict.done += [end - created for end in _counted_end(claim, own)]
     for wait in run.waits:
         if _waited(wait, by_unit[wait.unit], run):
             verdicts[wait.unit.system].waits.append((wait.unit, wait.at, reason_of(wait)))
@@ -186,6 +190,12 @@ def _judge_claim(claim, own, verdict):
         verdict.failed.append((claim.unit, claim.why))
     if claim.counted > 1:
         verdict.double.append(claim.unit)
+
+
+def _counted_end(claim, own):
+    """[when the program of the attempt ended whose success is counted], or []. The first one, where nobody says which."""
+    ends = [attempt.end for attempt in own if attempt.end is not None and claim.by in ("", attempt.pod)]
+    return [min(ends)] if ends and claim.outcome == "Succeeded" else []
 
 
 def _judge_attempts(own, pods, run, verdict):
@@ -261,8 +271,8 @@ def _decisions(own, pods, run):
             begin = cause.begin if hung or works_on else attempt.last
             ended = attempt.end is not None and attempt.end <= cause.begin
             # A program that fails on a node that is well: its kubelet says so, in a time of its own.
-            if cause.kind == "process-crashed" and pod.reported is not None:
-                begin = max(begin, min(pod.reported, successor.created))
+            if cause.kind == "process-crashed":
+                begin = max(begin, pod.reported or begin + REPORTED)
         measured = _measured(attempt.unit, causes, number, begin, max(begin, successor.created), run)
         found.append(dataclasses.replace(measured, ended=ended))
     return found
@@ -278,34 +288,53 @@ def _measured(unit, causes, number, begin, start, run):
         row += 1
     kind = cause.kind if cause else _outage(begin, run)
     most = _silences_most(unit.system, cause, run) if cause else kind in OUTAGES
-    return Recovery(unit, kind, start - begin, begin, tuple(beside), row, most=most, room=_room(unit.system, begin, start, run))
+    return Recovery(unit, kind, start - begin, begin, tuple(beside), row, most=most, full=tuple(_full(unit.system, begin, start, run)))
 
 
-def _room(system, begin, end, run):
-    """Seconds after `begin` until there was a free slot of a worker on a node that no strike had; at most until `end`."""
+def _full(system, begin, end, run):
+    """(from, to), seconds after `begin`, of each time until `end` in which no slot was free of a worker that is well."""
     slots = run.slots.get(system)
     if not slots or not run.workers:
-        return 0.0
-    changes = sorted({begin, *(worker.ready for worker in run.workers if begin < worker.ready < end),
-                      *(attempt.last for attempt in run.attempts if attempt.unit.system == system and begin < attempt.last < end),
-                      *(strike.end for strike in run.strikes if strike.nodes and begin < strike.end < end)})
-    for at in changes:
-        struck = {node for strike in run.strikes if strike.begin <= at < strike.end for node in strike.nodes}
-        workers = sum(worker.system == system and worker.node not in struck and worker.ready <= at
-                      and (worker.gone is None or worker.gone > at) for worker in run.workers)
-        busy = sum(attempt.unit.system == system and attempt.node not in struck and attempt.start <= at < attempt.last
-                   for attempt in run.attempts)
-        if slots * workers > busy:
-            return at - begin
-    return end - begin
+        return []
+    own = [attempt for attempt in run.attempts if attempt.unit.system == system]
+    moments = [*(at for worker in run.workers for at in (worker.ready, worker.gone or end)),
+               *(at for attempt in own for at in (attempt.start, attempt.last)),
+               *(at for strike in run.strikes for at in (strike.begin, strike.end))]
+    changes = sorted({begin, end, *(at for at in moments if begin < at < end)})
+    spans = []
+    for at, until in zip(changes, changes[1:]):
+        if _is_free(system, at, own, run):
+            continue
+        if spans and spans[-1][1] == at - begin:
+            spans[-1] = (spans[-1][0], until - begin)
+        else:
+            spans.append((at - begin, until - begin))
+    return spans
+
+
+def _is_free(system, at, own, run):
+    """Whether a worker that no strike had at this moment had a free slot."""
+    now = [strike for strike in run.strikes if strike.begin <= at < strike.end]
+    struck = {node for strike in now for node in strike.nodes}
+    well = [attempt for attempt in own if attempt.node not in struck]
+    # A frozen worker has whatever else is in it.
+    frozen = {attempt.pod for strike in now if strike.kind == "process-frozen" for attempt in well if attempt.key in strike.keys}
+    workers = sum(worker.system == system and worker.node not in struck and worker.ready <= at
+                  and (worker.gone is None or worker.gone > at) for worker in run.workers)
+    busy = sum(attempt.pod not in frozen and attempt.start <= at < attempt.last for attempt in well)
+    return run.slots[system] * (workers - len(frozen)) > busy
 
 
 def _silences_most(system, strike, run):
-    """Whether most of the system's attempts were at work on nodes that the strike silenced, and at least four: of each
-    of them at least three others count (docs/bounds.md, Mass silence)."""
-    at_work = [attempt for attempt in run.attempts if attempt.unit.system == system and _at_work(attempt, strike.begin)]
-    others = sum(attempt.node in strike.nodes for attempt in at_work) - 1
-    return len(at_work) > MASS_OF and others > MASS * (len(at_work) - 1)
+    """Whether the strike silenced the nodes of most of the system's agents, and there were at least four: of each of
+    them at least three others count (docs/bounds.md, Mass silence). A warm worker has one, also if it has no attempt."""
+    at = strike.begin
+    agents = [worker.node for worker in run.workers if worker.system == system and worker.ready <= at
+              and (worker.gone is None or worker.gone > at)]
+    agents = agents or [attempt.node for attempt in run.attempts
+                        if attempt.unit.system == system and _at_work(attempt, at)]
+    others = sum(node in strike.nodes for node in agents) - 1
+    return len(agents) > MASS_OF and others > MASS * (len(agents) - 1)
 
 
 def _outage(at, run):

@@ -47,10 +47,10 @@ def record_of(evidence):
 
 
 def _measured(found, begin):
-    """[unit, kind, seconds, when, beside, row, ended, most, room] of each; what the tables and allowed() read."""
+    """[unit, kind, seconds, when, beside, row, ended, most, full] of each; what the tables and allowed() read."""
     return [[f"{one.unit.job}/{one.unit.index}", one.kind, round(one.seconds, 1), round(one.at - begin, 1),
              [[kind, round(start, 1), round(end, 1), met] for kind, start, end, met in one.beside],
-             one.row, one.ended, one.most, round(one.room, 1)]
+             one.row, one.ended, one.most, [[round(start, 1), round(end, 1)] for start, end in one.full]]
             for one in found]
 
 
@@ -78,6 +78,7 @@ def _of(name, part, verdict, begin):
         "waste": [[unit(one.unit), round(one.last - begin, 1), one.node, one.term is not None]
                   for one in verdict.waste],
         "thrown_away": round(verdict.thrown_away), "starts": [round(one, 1) for one in verdict.starts],
+        "done": [round(one, 1) for one in verdict.done],
         "waits": [[unit(one), round(at - begin, 1), why] for one, at, why in verdict.waits],
         "jobs": len(part["submitted"]),
         "recoveries": _measured(verdict.recoveries, begin), "replaced": _measured(verdict.replaced, begin),
@@ -112,7 +113,7 @@ def allowed(entry, recovery):
     Where most agents fell silent at once, theirs counts twice; then the node's, which is shorter, as after the end.
     Where no worker was free, the next attempt waits for one. What hangs on a node that falls
     silent meanwhile has that node's bound: nobody can know whether it still makes no progress."""
-    _, kind, _, _, beside, row, ended, most, room = recovery
+    _, kind, _, _, beside, row, ended, most, full = recovery
     bound = entry["bounds_after_the_end" if ended else "bounds_of_most" if most else "bounds"].get(kind)
     if bound is None:
         return None
@@ -141,7 +142,10 @@ def allowed(entry, recovery):
             row += 1
             own = max(own, entry["bounds"][other] + waits(row))
             limit = max(limit, begin + own)
-    return round(limit if entry["by_pod"] else max(limit, room + SEEN), 1)
+    for begin, end in full:
+        if begin <= limit < end + SEEN:
+            limit = end + SEEN
+    return round(limit, 1)
 
 
 def is_excused(entry, recovery):
@@ -193,6 +197,10 @@ def _spread(times):
     return f"{statistics.median(times):.0f} s, {max(times):.0f} s ({len(times)})" if times else "none"
 
 
+def _times(times):
+    return f"{statistics.median(times):.0f} s, {max(times):.0f} s" if times else "none"
+
+
 def _entries(records, name):
     return [record["systems"][name] for record in records if name in record["systems"]]
 
@@ -223,10 +231,11 @@ def table(records):
             sum(entry["struck"] for entry in entries),
             *(len(_all(entries, key)) for key in ("stuck", "lost", "double", "failed", "repeated")),
             f"{sum(long):.0f} s ({len(long)})" + (f", and {short} below 1 s" if short else ""),
+            _spread(_all(entries, "done")),
             _spread([one[2] for one in _all(entries, "recoveries")]),
             sum(len(late(entry)) for entry in entries) if any(entry["bounds"] for entry in entries) else "-"])
     return _markdown(["system", "runs", "not taken", "attempts struck", "stuck", "lost", "double", "failed", "done twice", "overlap",
-                      "recovery: median, worst", "beyond its bound"], rows)
+                      "done: median, worst", "recovery: median, worst", "beyond its bound"], rows)
 
 
 def short_table(records, shown):
@@ -237,11 +246,12 @@ def short_table(records, shown):
         lost, crashed = ([one[2] for one in _all(entries, "recoveries") if one[1] in kinds]
                          for kinds in (LOST_NODES, ("process-crashed",)))
         overlap = sum(seconds for _, seconds, _ in _all(entries, "overlaps") if seconds >= LEAST_OVERLAP)
-        rows.append([words, sum(entry["units"] for entry in entries),
-                     *(len(_all(entries, key)) for key in ("stuck", "repeated")), f"{overlap:.0f} s",
-                     f"{sum(entry['thrown_away'] for entry in entries) / 60:.0f} min", _spread(lost), _spread(crashed)])
-    return _markdown(["", "runs", "stuck", "done twice", "two at once", "work thrown away",
-                      "its node died: median, worst (how many)", "it crashed"], rows)
+        rows.append([words, *(len(_all(entries, key)) for key in ("done", "stuck", "repeated")), f"{overlap:.0f} s",
+                     f"{sum(entry['thrown_away'] for entry in entries) / 60:.0f} min",
+                     *map(_times, (_all(entries, "done"), lost, crashed)),
+                     sum(len(late(entry)) for entry in entries) if any(entry["bounds"] for entry in entries) else "-"])
+    return _markdown(["", "runs done", "stuck", "done twice", "two at once", "work thrown away", "done after: median, worst",
+                      "its node died", "it crashed", "beyond its bound"], rows)
 
 
 def price_table(records):
@@ -274,7 +284,8 @@ def kinds_table(records):
 
 
 def bounds_table(records):
-    """Of who promises anything: how near each recovery came to what was allowed."""
+    """Of who promises anything: how near each recovery came to what was allowed; and, where a bound is about the record
+    of the next attempt, how soon that one worked."""
     rows = []
     for name in names(records):
         entries = _entries(records, name)
@@ -285,12 +296,25 @@ def bounds_table(records):
                 continue
             bound = entries[0]["bounds"].get(kind)
             beyond = sum(bound is not None and seconds > bound for seconds, _, _ in found)
+            works = [one[2] for entry in entries if entry["by_pod"] for one in entry["recoveries"] + entry["replaced"]
+                     if one[1] == kind and not is_excused(entry, one)]
             rows.append([name, kind, f"{bound} s" if bound else "none",
-                         *(_spread([one[0] for one in found if one[2] == excused]) for excused in (False, True)),
-                         f"{max(one[1] for one in found):.0f} s", beyond,
+                         _spread([one[0] for one in found if not one[2]]), _spread(works),
+                         _spread([one[0] for one in found if one[2]]), f"{max(one[1] for one in found):.0f} s", beyond,
                          sum(seconds > most for seconds, most, _ in found)])
-    return _markdown(["system", "fault", "bound", "alone: median, worst", "with other faults in between",
-                      "longest that was allowed then", "beyond the bound alone", "beyond"], rows)
+    return _markdown(["system", "fault", "bound", "alone: median, worst", "alone, until it works",
+                      "with other faults in between", "longest that was allowed then", "beyond the bound alone", "beyond"], rows)
+
+
+def bounds_in_words(records):
+    """How many recoveries the rules excuse."""
+    found = [(one[2], allowed(entry, one), entry["bounds"].get(one[1])) for name in names(records)
+             if name not in CANARIES for entry in _entries(records, name) for one in judged_by_bound(entry)]
+    found = [one for one in found if one[1] is not None]
+    longer = sum(bound is None or seconds > bound for seconds, _, bound in found)
+    beyond = sum(seconds > most for seconds, most, _ in found)
+    return (f"Of {len(found)} recoveries of Holdfast, {longer} took longer than the bound alone. The rules above allow "
+            f"{longer - beyond} of them. {beyond or 'None'} took longer than they allow.")
 
 
 def settings_table(records):

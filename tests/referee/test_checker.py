@@ -1,5 +1,7 @@
 """The checker over made-up ledgers: each verdict is found where it is, and nowhere else."""
 
+import dataclasses
+
 import pytest
 from referee.checker import GONE, UNENDED, Claim, Pod, Run, Struck, Wait, Worker, judge
 from referee.ledger import Unit, attempts_of, packed, read, unpacked
@@ -217,15 +219,34 @@ def run_of(ledger, *strikes, **more):
     return judge(Run(attempts, strikes, claims, OVER, **more))["it"]
 
 
+def test_a_node_with_most_warm_workers_silences_most_however_few_have_an_attempt():
+    ledger = lines("a", 100, 10) + lines("b", 170, 10, node="n9", last="end")
+
+    def most(*workers):
+        [found] = run_of(ledger, Struck("node-killed", 110, 200, ("n1",)), workers=list(workers)).recoveries
+        return found.most
+
+    silent, well = Worker("it", "n1", 50), Worker("it", "n2", 50)
+    assert most(silent, silent, silent, well)
+    assert not most(silent, silent, well, well)
+    assert not most(silent, silent, silent), "there are too few others"
+    assert not most(silent, silent, silent, Worker("it", "n2", 50, gone=105), Worker("it", "n2", 120))
+    assert not most(silent, silent, well, Worker("other", "n1", 50))
+
+
 def test_a_worker_is_free_when_one_is_ready_on_a_node_that_is_well():
     ledger = lines("a", 100, 10) + lines("b", 190, 10, node="n3", last="end")
     workers = [Worker("it", "n1", 50), Worker("it", "n2", 60, gone=105), Worker("it", "n3", 140), Worker("other", "n3", 90)]
     strikes = [Struck("node-killed", 110, 300, ("n1",))]
     [found] = run_of(ledger, *strikes, workers=workers, slots={"it": 2}).recoveries
-    assert found.room == pytest.approx(30, abs=0.1)
+    [(begin, end)] = found.full
+    assert (begin, end) == (pytest.approx(0), pytest.approx(30, abs=0.1)), "until n3's is ready"
     busy = [line for number in range(2) for line in lines(f"o{number}", 130, 40, node="n3", unit=Unit("it", "job-2", number), last="end")]
     [found] = [one for one in run_of(ledger + busy, *strikes, workers=workers, slots={"it": 2}).recoveries if one.unit == UNIT]
-    assert found.room == pytest.approx(60, abs=0.1), "both slots of the worker were taken until then"
+    assert found.full[-1][1] == pytest.approx(60, abs=0.1), "both slots of the worker were taken until then"
+    strikes.append(Struck("process-frozen", 125, 180, keys=("o0",)))
+    [found] = [one for one in run_of(ledger + busy, *strikes, workers=workers, slots={"it": 2}).recoveries if one.unit == UNIT]
+    assert found.full[-1][1] == pytest.approx(70, abs=0.1), "and it was frozen"
 
 
 def test_an_agent_that_asked_its_program_to_end_did_not_for_the_kubelet():
@@ -258,6 +279,8 @@ def test_a_failed_program_counts_from_when_its_kubelet_has_said_so():
     pods = [Pod(UNIT, "a", 95, reported=118), Pod(UNIT, "b", 130, order=1)]
     [found] = run_of(ledger, crash, pods=pods).decisions
     assert found.seconds == 12
+    [found] = run_of(ledger, crash, pods=[dataclasses.replace(pods[0], reported=None), pods[1]]).decisions
+    assert found.seconds == pytest.approx(17, abs=0.1), "nobody saw the report: 3 s after the last beat"
 
 
 def test_what_runs_on_for_a_moment_after_it_stood_still_overlaps():
@@ -286,6 +309,14 @@ def test_a_node_that_fell_silent_just_before_is_beside_a_recovery():
 
 def test_the_first_start_counts_from_the_creation():
     assert verdict(lines("a", 100, 10, last="end"), submitted=97.5).starts == [2.5]
+
+
+def test_done_counts_until_the_end_that_the_system_counts():
+    ledger = lines("a", 100, 10, last="end") + lines("b", 152, 20, node="n2", last="end")
+    strike = Struck("node-killed", 110.2, 200, ("n1",))
+    assert verdict(ledger, strike).done == [pytest.approx(20, abs=0.6)]
+    assert verdict(ledger, strike, by="b").done == [pytest.approx(82, abs=0.6)]
+    assert verdict(ledger, strike, outcome=None).done == []
 
 
 def test_a_wait_is_one_while_nothing_is_at_work():

@@ -14,11 +14,11 @@ def entry(*recoveries, **more):
     return {"version": "v1", "settings": "none", "units": 3, "struck": 2, "bounds": {"node-killed": 81, "node-paused": 81, "process-crashed": 21},
             "bounds_after_the_end": {"node-killed": 91}, "bounds_of_most": {"node-killed": 95}, "succeeded": 3, "phantoms": 1,
             "failed": [], "stuck": [], "lost": [], "double": [], "repeated": [], "overlaps": [], "waste": [],
-            "thrown_away": 0, "starts": [], "waits": [], "jobs": 1, "by_pod": False, "replaced": [], "decisions": [], "recoveries": list(recoveries), **more}
+            "thrown_away": 0, "starts": [], "done": [], "waits": [], "jobs": 1, "by_pod": False, "replaced": [], "decisions": [], "recoveries": list(recoveries), **more}
 
 
-def recovery(seconds, kind="node-killed", beside=(), row=1, ended=False, most=False, room=0.0):
-    return ["job-1/0", kind, seconds, 10.0, list(beside), row, ended, most, room]
+def recovery(seconds, kind="node-killed", beside=(), row=1, ended=False, most=False, full=()):
+    return ["job-1/0", kind, seconds, 10.0, list(beside), row, ended, most, list(full)]
 
 
 def assert_limit(limit, **what):
@@ -65,10 +65,11 @@ def test_what_hangs_on_a_node_that_falls_silent_has_the_nodes_bound():
 
 
 def test_where_no_worker_was_free_the_next_attempt_waits_for_one():
-    assert_limit(90 + report.SEEN, room=90)
-    assert_limit(81, room=9)
-    by_pod = entry(by_pod=True, decisions=[recovery(90, room=90)])
-    assert len(report.late(by_pod)) == 1, "the creation of a pod waits for no worker"
+    assert_limit(90 + report.SEEN, full=[[20, 90]])
+    assert_limit(80 + report.SEEN, full=[[20, 80]])  # the slot was there, and its worker had just begun
+    assert_limit(81, full=[[20, 50]])
+    assert_limit(81, full=[[99, 120]])
+    assert_limit(95 + report.SEEN, full=[[60, 80], [82, 95]])
 
 
 def test_a_replacement_that_is_a_recovery_too_is_judged_once():
@@ -121,11 +122,11 @@ def test_losses_in_a_row_back_off():
 
 
 def test_the_tables_add_the_runs_up():
-    records = [record(systems={"it": entry(recovery(10), overlaps=[["job-1/0", 4.2, "node-cut-off"], ["job-1/0", 0.4, ""]])}),
+    records = [record(systems={"it": entry(recovery(10), done=[99], overlaps=[["job-1/0", 4.2, "node-cut-off"], ["job-1/0", 0.4, ""]])}),
                record(seed=2, systems={"it": entry(recovery(90), stuck=[["job-1/1", "?"]], thrown_away=90,
                                                    waits=[["job-1/0", 3, "why"], ["job-1/0", 9, ""]])})]
     assert report.table(records).splitlines()[-1] == (
-        "| it | 6 | 0 | 4 | 1 | 0 | 0 | 0 | 0 | 4 s (1), and 1 below 1 s | 50 s, 90 s (2) | 1 |")
+        "| it | 6 | 0 | 4 | 1 | 0 | 0 | 0 | 0 | 4 s (1), and 1 below 1 s | 99 s, 99 s (1) | 50 s, 90 s (2) | 1 |")
     assert report.price_table(records).splitlines()[-1] == "| it | none | 0 | 2 | 2 min | 50 % of 2 |"
     records[0]["systems"]["it"]["replaced"] = [recovery(12)]
     records[1]["systems"]["it"]["replaced"] = [recovery(92), recovery(95, beside=[["node-paused", 20, 90, False]])]
@@ -134,7 +135,16 @@ def test_the_tables_add_the_runs_up():
     for one in records:
         one["systems"]["it"]["bounds"] = {"node-cut-off": 81, "node-paused": 81}
     assert report.bounds_table(records).splitlines()[-1] == (
-        "| it | node-cut-off | 81 s | 52 s, 92 s (2) | 95 s, 95 s (1) | 111 s | 2 | 1 |")
+        "| it | node-cut-off | 81 s | 52 s, 92 s (2) | none | 95 s, 95 s (1) | 111 s | 2 | 1 |")
+    assert report.bounds_in_words(records) == (
+        "Of 3 recoveries of Holdfast, 2 took longer than the bound alone. The rules above allow 1 of them. 1 took longer "
+        "than they allow.")
+    # Where the bound ends with the next pod's creation, the time until it works is shown beside it.
+    records = [record(systems={"it": entry(recovery(47), recovery(99, beside=[["etcd-paused", 9, 30, False]]),
+                                           by_pod=True, decisions=[recovery(40)])})]
+    assert report.bounds_table(records).splitlines()[-1] == (
+        "| it | node-killed | 81 s | 40 s, 40 s (1) | 47 s, 47 s (1) | none | 81 s | 0 | 0 |")
+    assert report.bounds_in_words(records).endswith("None took longer than they allow.")
 
 
 def test_runs_that_were_not_taken_are_said():

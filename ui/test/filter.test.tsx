@@ -44,7 +44,7 @@ it.each([() => undefined, () => { throw new DOMException("too often", "SecurityE
     expect(location.hash).toBe("#/jobs");
     replace.mockRestore();
     vi.advanceTimersByTime(1000);
-    expect(location.hash).toBe("#/jobs?filter=ns%3Amedia");
+    expect(location.hash).toBe("#/jobs?filter=ns%3Amedia&sort=worst");
     vi.useRealTimers();
   });
 

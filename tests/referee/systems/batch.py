@@ -25,7 +25,7 @@ class Batch(System):
     listing = "batch/v1/jobs"
     settings = "defaults, Indexed, `backoffLimit: 100`"
     promise = ("The Job object will start a new Pod if the first Pod fails or is deleted (for example due to a node "
-               "hardware failure or a node reboot).", DOCS)
+               "hardware failure or a node reboot). [...] the same program may sometimes be started twice.", DOCS)
     controllers = (("kube-system", "component=kube-controller-manager"),)
 
     def install(self):
@@ -77,10 +77,11 @@ class Kueue(Batch):
     """Kubernetes replaces a pod; Kueue evicts a workload for which that does not come in time."""
     name = "kueue"
     vendor = "Kueue"
-    settings = ("`waitForPodsReady` with `timeout: 1m`, `recoveryTimeout: 1m`; tolerations of 0 s; a liveness probe. Its "
+    settings = ("`waitForPodsReady` with `timeout: 1m`, `recoveryTimeout: 1m`, `backoffBaseSeconds: 5`; tolerations of 0 s; a liveness probe. Its "
                 "alpha `FailureRecoveryPolicy` is off")
     promise = ("RecoveryTimeout defines a timeout, measured since the last transition to the PodsReady=false condition "
-               "[...] After exceeding the timeout the corresponding job gets suspended again and requeued",
+               "[...] After exceeding the timeout the corresponding job gets suspended again and requeued (30 min by "
+               "default, 1 min here)",
                "https://kueue.sigs.k8s.io/docs/reference/kueue-config.v1beta2/")
     controllers = (("kueue-system", "control-plane=controller-manager"),)
 

@@ -2,6 +2,7 @@
 
 import json
 
+from referee.checker import REPORTED
 from referee.systems.base import (BESIDE_THE_CONTROL_PLANE, IMAGE_FOLDER, ROOT, System, condition, indexes_of, job_has_ended,
                                   of_indexed_job, worker_pod)
 
@@ -12,9 +13,8 @@ POOL_LEASE = 10
 # Beside the documented bound, which ends with the record of the next attempt. CREATED: the pod's creation follows at
 # once, and its time is a whole second. WARM_START: of the command on a warm worker.
 CREATED, WARM_START = 2, 3
-# From the end of a program to the kubelet's report of it.
-REPORTED = 3
-RETRY = 11 + REPORTED
+# From the report of a failure on.
+RETRY = 11
 NODES = ("node-killed", "node-gone", "node-paused", "node-cut-off", "kubelet-stopped")
 
 
@@ -89,7 +89,7 @@ class Heartbeat(Holdfast):
         # Its agent stops the program while it cannot renew, and the count begins when the outage is over.
         if kind in (*NODES, "process-frozen", "api-server-paused", "etcd-paused"):
             return self.lease + 1 + CREATED
-        return {"process-hung": PROGRESS + 1 + RETRY + CREATED, "process-crashed": RETRY + CREATED}.get(kind)
+        return {"process-hung": PROGRESS + 1 + REPORTED + RETRY + CREATED, "process-crashed": RETRY + CREATED}.get(kind)
 
     def bound_of_most(self, kind):
         """Agents count twice, and the node is the sooner of the two."""
