@@ -4,6 +4,7 @@
 
 #include "reconciler/run/heartbeat.h"
 #include "reconciler/run/pod_times.h"
+#include "reconciler/staleness.h"
 
 namespace holdfast::reconciler {
 namespace {

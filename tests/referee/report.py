@@ -23,8 +23,9 @@ FORGIVEN, RENEWS = 3, 2
 # From a free worker to the first beat. And for so long a worker that is silent may still be given an attempt: its
 # lease, twice where most are silent.
 SEEN, UNSEEN = 4, 21
-# A loss after another one waits, 10 s at first and twice as long each time (docs/phases.md, retryBackoff).
-BACKOFF, LONGEST_BACKOFF = 10, 360
+# A loss after another one waits, 10 s at first and twice as long each time (docs/phases.md, retryBackoff). Then the next
+# attempt is recorded in R (docs/bounds.md).
+BACKOFF, LONGEST_BACKOFF, RECORD = 10, 360, 1
 
 
 class Mixed(ValueError):
@@ -119,7 +120,11 @@ def allowed(entry, recovery):
         return None
 
     def waits(losses):
-        return min(LONGEST_BACKOFF, BACKOFF * 2 ** (losses - (1 if kind in FAILURES else 2))) if losses > 1 else 0
+        if losses <= 1:
+            return 0
+        if kind in FAILURES:
+            return min(LONGEST_BACKOFF, BACKOFF * 2 ** (losses - 1))  # its bound has R
+        return min(LONGEST_BACKOFF, BACKOFF * 2 ** (losses - 2)) + RECORD
 
     own = limit = bound + waits(row)
     back = 0
