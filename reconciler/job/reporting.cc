@@ -123,12 +123,9 @@ Waiting words_of(const Context& context, const std::vector<RunStepAt>& steps, co
   const std::string others = others_in_trouble(steps, worst);
   if (trouble(worst) == 0) {
     const std::string runs = others.empty() ? "the open runs" : "the other open runs";
-    waiting = context.spec.pool ? Waiting{Reason::kWorkerRunning, runs + " run on workers",
-                                          "each run ends with its command, and the next one opens",
-                                          active_deadline(context)}
-                                : Waiting{Reason::kPodRunning, "the pods of " + runs + " run",
-                                          "each run ends with its pod, and the next one opens",
-                                          active_deadline(context)};
+    waiting = context.spec.pool
+                  ? open_runs_waiting(context, Reason::kWorkerRunning, runs + " run on workers")
+                  : open_runs_waiting(context, Reason::kPodRunning, "the pods of " + runs + " run");
   } else {
     waiting.message = "run " + std::to_string(worst.run.index) + ": " + waiting.message;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/json_time.h"
 #include "reconciler/job/job_clock.h"
@@ -59,14 +60,18 @@ Waiting turn_waiting(const Context& context, const Status& status) {
                  active_deadline(context, status)};
 }
 
+Waiting open_runs_waiting(const Context& context, Reason reason, std::string message) {
+  const std::string ends = context.spec.pool ? "command" : "pod";
+  return Waiting{reason, std::move(message),
+                 "each run ends with its " + ends + ", and the next one opens",
+                 active_deadline(context)};
+}
+
 Waiting begun_waiting(const Context& context) {
-  return context.spec.pool
-             ? Waiting{Reason::kWorkerStarting, "workers were told of the open runs",
-                       "each run ends with its command, and the next one opens",
-                       active_deadline(context)}
-             : Waiting{Reason::kPodStarting, "the pods of the open runs are being started",
-                       "each run ends with its pod, and the next one opens",
-                       active_deadline(context)};
+  return context.spec.pool ? open_runs_waiting(context, Reason::kWorkerStarting,
+                                               "workers were told of the open runs")
+                           : open_runs_waiting(context, Reason::kPodStarting,
+                                               "the pods of the open runs are being started");
 }
 
 Waiting worker_waiting(const Context& context, const Status& status) {

@@ -1,5 +1,8 @@
-// What a job says it waits for while no attempt of it runs, in words. Internal to reconciler/.
+// What a job says it waits for while no attempt of it runs, or all of many go on. Internal to
+// reconciler/.
 #pragma once
+
+#include <string>
 
 #include "reconciler/job/attempt_ends.h"
 #include "reconciler/job/judge.h"
@@ -16,7 +19,9 @@ Waiting creation_waiting(const Context& context, const OpenCreation& creation);
 // The job may start its next attempt, but must wait for its turn to create the pod.
 Waiting turn_waiting(const Context& context, const Status& status);
 
-// Runs have just begun, and nothing is known of them yet.
+// Many runs are open, and each goes on by itself.
+Waiting open_runs_waiting(const Context& context, Reason reason, std::string message);
+// They have just begun, and nothing is known of them yet.
 Waiting begun_waiting(const Context& context);
 
 // The job's pool has no free slot, or there is no such pool.

@@ -112,8 +112,8 @@ def allowed(entry, recovery):
     silent, on which the next attempt may have been put, when it does. That attempt was lost before it gave a sign. A
     second loss in a row waits, and each further one twice as long; the first failure does too, and the bound has that.
     Where most agents fell silent at once, theirs counts twice; then the node's, which is shorter, as after the end.
-    Where no worker was free, the next attempt waits for one. What hangs on a node that falls
-    silent meanwhile has that node's bound: nobody can know whether it still makes no progress."""
+    Where no worker is free then, the next attempt waits for one. What hangs on a node that falls silent
+    meanwhile has that node's bound: nobody can know whether it still makes no progress."""
     _, kind, _, _, beside, row, ended, most, full = recovery
     bound = entry["bounds_after_the_end" if ended else "bounds_of_most" if most else "bounds"].get(kind)
     if bound is None:
@@ -199,11 +199,20 @@ def _markdown(head, rows):
 
 
 def _spread(times):
-    return f"{statistics.median(times):.0f} s, {max(times):.0f} s ({len(times)})" if times else "none"
+    return f"{_times(times)} ({len(times)})" if times else "none"
 
 
 def _times(times):
     return f"{statistics.median(times):.0f} s, {max(times):.0f} s" if times else "none"
+
+
+def _thrown_away(entries):
+    return f"{sum(entry['thrown_away'] for entry in entries) / 60:.0f} min"
+
+
+def _beyond(entries):
+    """How many were late, or "-" of who promises nothing."""
+    return sum(len(late(entry)) for entry in entries) if any(entry["bounds"] for entry in entries) else "-"
 
 
 def _entries(records, name):
@@ -237,8 +246,7 @@ def table(records):
             *(len(_all(entries, key)) for key in ("stuck", "lost", "double", "failed", "repeated")),
             f"{sum(long):.0f} s ({len(long)})" + (f", and {short} below 1 s" if short else ""),
             _spread(_all(entries, "done")),
-            _spread([one[2] for one in _all(entries, "recoveries")]),
-            sum(len(late(entry)) for entry in entries) if any(entry["bounds"] for entry in entries) else "-"])
+            _spread([one[2] for one in _all(entries, "recoveries")]), _beyond(entries)])
     return _markdown(["system", "runs", "not taken", "attempts struck", "stuck", "lost", "double", "failed", "done twice", "overlap",
                       "done: median, worst", "recovery: median, worst", "beyond its bound"], rows)
 
@@ -252,9 +260,7 @@ def short_table(records, shown):
                          for kinds in (LOST_NODES, ("process-crashed",)))
         overlap = sum(seconds for _, seconds, _ in _all(entries, "overlaps") if seconds >= LEAST_OVERLAP)
         rows.append([words, *(len(_all(entries, key)) for key in ("done", "stuck", "repeated")), f"{overlap:.0f} s",
-                     f"{sum(entry['thrown_away'] for entry in entries) / 60:.0f} min",
-                     *map(_times, (_all(entries, "done"), lost, crashed)),
-                     sum(len(late(entry)) for entry in entries) if any(entry["bounds"] for entry in entries) else "-"])
+                     _thrown_away(entries), *map(_times, (_all(entries, "done"), lost, crashed)), _beyond(entries)])
     return _markdown(["", "runs done", "stuck", "done twice", "two at once", "work thrown away", "done after: median, worst",
                       "its node died", "it crashed", "beyond its bound"], rows)
 
@@ -268,7 +274,7 @@ def price_table(records):
         said = sum(bool(why) for _, _, why in waits)
         rows.append([name, _spread(_all(entries, "starts")), len(_all(entries, "waste")),
                      sum(entry["phantoms"] for entry in entries),
-                     f"{sum(entry['thrown_away'] for entry in entries) / 60:.0f} min",
+                     _thrown_away(entries),
                      f"{100 * said / len(waits):.0f} % of {len(waits)}" if waits else "none"])
     return _markdown(["system", "first start: median, worst", "waste", "never began", "work thrown away", "waits explained"], rows)
 

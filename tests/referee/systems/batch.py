@@ -77,11 +77,10 @@ class Kueue(Batch):
     """Kubernetes replaces a pod; Kueue evicts a workload for which that does not come in time."""
     name = "kueue"
     vendor = "Kueue"
-    settings = ("`waitForPodsReady` with `timeout: 1m`, `recoveryTimeout: 1m`, `backoffBaseSeconds: 5`; tolerations of 0 s; a liveness probe. Its "
-                "alpha `FailureRecoveryPolicy` is off")
+    settings = ("`waitForPodsReady` with `timeout: 1m`, `recoveryTimeout: 1m`, `backoffBaseSeconds: 5`; tolerations of "
+                "0 s; a liveness probe. Its alpha `FailureRecoveryPolicy` is off")
     promise = ("RecoveryTimeout defines a timeout, measured since the last transition to the PodsReady=false condition "
-               "[...] After exceeding the timeout the corresponding job gets suspended again and requeued (30 min by "
-               "default, 1 min here)",
+               "[...] After exceeding the timeout the corresponding job gets suspended again and requeued",
                "https://kueue.sigs.k8s.io/docs/reference/kueue-config.v1beta2/")
     controllers = (("kueue-system", "control-plane=controller-manager"),)
 
