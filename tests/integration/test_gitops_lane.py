@@ -8,7 +8,6 @@ import yaml
 from gitops_tools import argo_cd, flux, kstatus
 from holdfast import ROOT, runs
 from lane import LANE, batch_job
-from localcluster import wait_for
 from localcluster.tools import ensure_helm
 
 OPERATOR_FLAGS = LANE
@@ -82,10 +81,10 @@ def test_helm_3_says_that_the_job_has_failed(helm, batch):
 
 
 def test_helm_3_waits_on_when_a_pod_is_lost(helm, batch, cluster):
-    process = helm(batch_job("work", annotations=runs(5), backoffLimit=0))
-    wait_for("a pod to run", lambda: [pod["status"].get("phase") for pod in batch.pods("work")] == ["Running"], 60)
-    pod = batch.pods("work")[0]["metadata"]["name"]
-    cluster.kubectl("delete", "pod", pod, "-n", batch.namespace, "--grace-period=0", "--force")
+    process = helm(batch_job("work", annotations=runs(600), backoffLimit=0))
+    lost = batch.durable.wait_running("work")["metadata"]["name"]
+    cluster.kubectl("delete", "pod", lost, "-n", batch.namespace, "--grace-period=0", "--force")
+    batch.durable.end_pod(batch.durable.wait_running("work"))
     code, output = end(process)
     assert code == 0, output
     assert batch.durable_of("work")["status"]["disruptions"] == 1

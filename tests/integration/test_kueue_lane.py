@@ -7,7 +7,7 @@ import pytest
 import yaml
 from doc_blocks import blocks
 from doc_rows import Rows
-from holdfast import ROOT, runs
+from holdfast import ROOT, is_running, runs
 from kueue import PREEMPTS, PRIORITY, QUEUE, has
 from lane import LANE, batch_job
 from localcluster import wait_for
@@ -29,9 +29,7 @@ def queued(name, annotations=None, queue_name="q", priority=None, **spec):
 
 def wait_running(batch, name, limit=LIMIT):
     """Its pods, one of which runs."""
-    wait_for(f"a pod of Job {name} to run", lambda: any(
-        pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
-        for pod in batch.pods(name)), limit)
+    wait_for(f"a pod of Job {name} to run", lambda: any(is_running(pod) for pod in batch.pods(name)), limit)
     return batch.pods(name)
 
 
@@ -55,9 +53,10 @@ def test_a_job_without_quota_is_suspended_and_has_no_pod(batch, queue):
 @row("There is quota")
 def test_an_admitted_job_gets_the_node_selector_of_its_flavor(batch, queue, kueue):
     queue(1)
-    batch.apply(queued("placed", runs(1)))
+    batch.apply(queued("placed"))
     [pod] = wait_running(batch, "placed")
     assert pod["spec"]["nodeSelector"] == {"pool": "batch"}
+    batch.durable.end_pod(pod)
     batch.wait_condition("placed", "Complete")
     wait_for("Kueue to see its end", lambda: has(kueue.workload_of(batch.namespace, batch.get("placed")), "Finished"),
              LIMIT)
@@ -79,9 +78,11 @@ def test_a_preempted_job_comes_back_and_spends_nothing(batch, queue):
 @row("An attempt fails or is lost")
 def test_a_next_attempt_keeps_the_quota_of_its_job(batch, queue, kueue):
     queue(1)
-    batch.apply(queued("fails", runs(3, "1,0"), backoffLimit=3))
-    wait_running(batch, "fails")
+    batch.apply(queued("fails", backoffLimit=3))
+    [pod] = wait_running(batch, "fails")
     batch.apply(queued("waits", runs(0)))
+    batch.durable.end_pod(pod, "Failed", 1)
+    batch.durable.end_pod(batch.durable.wait_running("fails"))
     batch.wait_condition("fails", "Complete")
     assert cost(batch, "fails") == (1, 0)
     ended = batch.status("fails")["completionTime"]

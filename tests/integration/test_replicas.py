@@ -203,13 +203,14 @@ def test_debug_ownership_says_who_owns_what_and_why(cluster, replicas):
 
 def test_a_member_lease_that_somebody_deletes_costs_a_new_tenure_and_nothing_else(cluster, replicas, jobs):
     offset = cluster.audit_offset()
-    jobs.apply(job("steady", annotations=runs(5)))
-    jobs.wait_running("steady")
+    jobs.apply(job("steady", annotations=runs(600)))
+    pod = jobs.wait_running("steady")
     before = ownership(replicas[0])["member"]
     path = "/apis/coordination.k8s.io/v1/namespaces/holdfast-system/leases/holdfast-member-" + before
     assert cluster.api("DELETE", path)[0] == 200
     wait_for("it to join under a new name", lambda: ownership(replicas[0])["member"] != before, 60)
     replicas.wait_shared()
+    jobs.end_pod(pod)
     status = jobs.wait_phase("steady", "Succeeded", limit=60)
     assert (status["attempt"], status["disruptions"]) == (1, 0)
     # An update must not have brought the deleted Lease back.

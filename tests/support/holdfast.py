@@ -249,6 +249,13 @@ def runs(seconds, exit_code=None):
     return annotations
 
 
+def is_running(pod):
+    """Whether it runs. Not for a pod that ends by itself soon: it may have, when a test on a busy machine looks."""
+    run_for = pod["metadata"].get("annotations", {}).get("holdfast-test/run-for", "600s")
+    assert float(run_for.rstrip("s")) >= 10, f"a test must not wait for a pod to run that ends after {run_for}"
+    return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+
+
 def place(status):
     """Where a job with one run is, or was when it ended: podName, podUID, nodeName, startTime, and what else its
     run has."""
@@ -347,8 +354,8 @@ class Jobs:
         return found["pod"]
 
     def wait_running(self, name, limit=60):
-        """Not for a pod that ends by itself soon: it may have, when this looks."""
-        return self.wait_pod(name, lambda pod: pod["status"].get("phase") == "Running", limit)
+        """Until the current attempt's pod runs (as `is_running` has it); returns it."""
+        return self.wait_pod(name, is_running, limit)
 
     def wait_started(self, name, limit=60):
         """Until the current attempt's pod runs or has ended; returns it."""
