@@ -246,8 +246,25 @@ std::string Ledger::lease_holder(const std::string& shard_lease) const {
   return lease ? string_at(at(*lease, "spec"), "holderIdentity") : "";
 }
 
+namespace {
+
+// The change gives a pod that no watch shows the names of this job again, and nothing else.
+bool only_names(const Json& change, const Json& pod, const std::string& job_uid) {
+  const Json& meta = at(change, "metadata");
+  const Json& labels = at(meta, "labels");
+  const bool is_shown =
+      !string_at(at(at(pod, "metadata"), "labels"), reconciler::kJobUidLabel).empty();
+  if (is_shown || change.size() != 1 || string_at(labels, reconciler::kJobUidLabel) != job_uid) {
+    return false;
+  }
+  return labels.size() == 2 && labels.contains(reconciler::kJobNameLabel) &&
+         meta.size() == 2 + meta.count("resourceVersion") && meta.contains("uid");
+}
+
+}  // namespace
+
 // A pod whose job is gone is released by the replica that its label shows it to, or by the one that
-// looks at all pods.
+// looks at all pods. That one also names the job of a pod that lost its labels.
 std::vector<std::string> Ledger::releasers_of(const ApiRequest& request) const {
   if (request.method != "PATCH" || !is_pod(request)) return {};
   const std::string name = request.target.substr(request.target.rfind('/') + 1);
@@ -259,8 +276,10 @@ std::vector<std::string> Ledger::releasers_of(const ApiRequest& request) const {
   });
   const auto shard = reconciler::labelled_shard(
       string_at(at(at(*pod, "metadata"), "labels"), reconciler::kShardLabel), shards_);
-  if (has_job) return {};
+  const Json change = Json::parse(request.body, nullptr, false);
+  if (has_job && !only_names(change, *pod, controller_uid(*pod))) return {};
   std::vector<std::string> shards = {membership::shard_lease_name(jobs::StrayPods::kWalkersShard)};
+  if (has_job) return shards;
   if (shard) shards.push_back(membership::shard_lease_name(*shard));
   return shards;
 }
