@@ -241,6 +241,9 @@ struct Observed {
   // This reconcile has read something live. Further reads wait for the next one, so that new
   // verdicts never hold up those that are due.
   bool looked = false;
+  // How long ago it asked for its first live read. Up to then counts what the view says of silences,
+  // and what has not happened by then: later changes, no read shows.
+  Duration look_age{0};
 };
 
 inline constexpr std::int64_t kSingleLease = -2;

@@ -186,18 +186,20 @@ Task<Result<JobReconciler::Decided>> JobReconciler::decide(const codecs::CachedJ
                                                            JobMemory& memory) {
   Decided decided;
   LiveRuns live;
+  JobObserver::Look look;
   bool namespace_goes = false;
   if (job.job.deleting && job.job.holds_outbox && !config_.may_lose_rights) {
-    auto look = namespace_looks_.goes(job.namespace_);
-    namespace_goes = co_await look;
+    auto task = namespace_looks_.goes(job.namespace_);
+    namespace_goes = co_await task;
   }
   while (true) {
-    reconciler::JobView seen = observer_.view(job, memory, live);
+    reconciler::JobView seen = observer_.view(job, memory, live, look);
     seen.observed.namespace_goes = namespace_goes;
     seen.observed.may_lose_rights = config_.may_lose_rights;
     decided.decision = reconciler::decide(seen, now());
     decided.pod_may_come = !seen.observed.creations.empty();
     if (!decided.decision.confirm) co_return std::move(decided);
+    if (live.empty()) look = observer_.look(job);
     auto task = live_reads_.confirm(job, decided.decision, memory, live);
     const Result<> confirmed = co_await task;
     if (!confirmed && live.empty()) co_return confirmed.error();

@@ -43,16 +43,19 @@ class JobSilences {
   void gone(const codecs::CachedPod& pod) { windows_.gone(pod); }
   void gone(const codecs::CachedJob& job) { windows_.gone(job); }
 
-  // See JobWindows.
-  Duration still_for(const std::string& namespace_, const reconciler::PodView& pod) const {
-    return windows_.still_for(namespace_, pod, pods_time(namespace_));
+  // See JobWindows. `look`: up to when.
+  Duration still_for(const std::string& namespace_, const reconciler::PodView& pod,
+                     const observe::LookTimes& look) const {
+    return windows_.still_for(namespace_, pod, observe::until(look.pods, pods_time(namespace_)));
   }
-  Duration going_for(const codecs::CachedJob& job, const reconciler::PodView& pod) const {
+  Duration going_for(const codecs::CachedJob& job, const reconciler::PodView& pod,
+                     const observe::LookTimes& look) const {
     return windows_.going_for(job.namespace_, pod, job.job.spec.lost_after,
-                              pods_time(job.namespace_));
+                              observe::until(look.pods, pods_time(job.namespace_)));
   }
-  Duration cancelling_for(const codecs::CachedJob& job) const {
-    return windows_.cancelling_for(job, job.job.spec.lost_after, pods_time(job.namespace_));
+  Duration cancelling_for(const codecs::CachedJob& job, const observe::LookTimes& look) const {
+    return windows_.cancelling_for(job, job.job.spec.lost_after,
+                                   observe::until(look.pods, pods_time(job.namespace_)));
   }
 
  private:

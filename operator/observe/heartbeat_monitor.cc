@@ -86,9 +86,14 @@ std::vector<codecs::HeartbeatPtr> HeartbeatMonitor::of_job(const std::string& na
 }
 
 reconciler::LeaseObservation HeartbeatMonitor::observe(const codecs::CachedHeartbeat& lease,
-                                                       Duration window) {
+                                                       Duration window, Duration look) {
   update_clock();
-  return records_.observe(lease, window, loop_.now());
+  return records_.observe(lease, window, loop_.now(), look);
+}
+
+Duration HeartbeatMonitor::live_now(const std::string& namespace_) {
+  update_clock();
+  return records_.live_now(namespace_, loop_.now());
 }
 
 bool HeartbeatMonitor::unheard_since_gap(const codecs::CachedHeartbeat& lease) {

@@ -41,8 +41,11 @@ class HeartbeatMonitor {
                            const std::string& job_uid);
   std::vector<codecs::HeartbeatPtr> of_job(const std::string& namespace_, const std::string& job);
 
-  // `window`: the Lease's duration.
-  reconciler::LeaseObservation observe(const codecs::CachedHeartbeat& lease, Duration window);
+  // `window`: the Lease's duration. `look`: up to when.
+  reconciler::LeaseObservation observe(const codecs::CachedHeartbeat& lease, Duration window,
+                                       Duration look = Duration::max());
+  // Now, on this namespace's clock.
+  Duration live_now(const std::string& namespace_);
 
   // See HeartbeatRecords.
   bool unheard_since_gap(const codecs::CachedHeartbeat& lease);

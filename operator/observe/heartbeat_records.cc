@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/observe/look_times.h"
 #include "reconciler/names.h"
 
 namespace holdfast::observe {
@@ -92,9 +93,10 @@ bool HeartbeatRecords::unheard_since_gap(const std::string& key, SteadyTime now)
 }
 
 reconciler::LeaseObservation HeartbeatRecords::observe(const codecs::CachedHeartbeat& lease,
-                                                       Duration window, SteadyTime now) {
+                                                       Duration window, SteadyTime now,
+                                                       Duration look) {
   const std::string key = lease.key();
-  const reconciler::LiveTime live = time(key, now);
+  const reconciler::LiveTime live = until(look, time(key, now));
   reconciler::LeaseObservation observation;
   const auto found = marks_.find(key);
   if (found == marks_.end()) return observation;

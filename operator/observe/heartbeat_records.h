@@ -30,9 +30,12 @@ class HeartbeatRecords {
   void seen(const codecs::CachedHeartbeat& lease, bool worked_on, SteadyTime now);
   void gone(const std::string& key);
 
-  // `window`: the Lease's duration.
+  // `window`: the Lease's duration. `look`: in live time, up to when (look_times.h).
   reconciler::LeaseObservation observe(const codecs::CachedHeartbeat& lease, Duration window,
-                                       SteadyTime now);
+                                       SteadyTime now, Duration look = Duration::max());
+  Duration live_now(const std::string& namespace_, SteadyTime now) {
+    return clocks_.read(namespace_, now).now;
+  }
 
   // No write of the Lease was seen since the watch was last interrupted, or since this process
   // started. The interruption itself may explain the holder's silence.

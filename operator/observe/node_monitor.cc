@@ -175,22 +175,33 @@ void NodeMonitor::look(const std::string& node) {
   }
 }
 
-reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Duration window) {
+LookTimes NodeMonitor::look_times(const std::string& namespace_) {
+  update_clocks();
+  LookTimes look;
+  look.nodes = node_time().now;
+  look.node_leases = lease_time().now;
+  look.pods = pod_clocks_.read(namespace_, loop_.now()).now;
+  return look;
+}
+
+reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Duration window,
+                                                 const LookTimes& asked) {
   reconciler::NodeObservation observation;
   if (!nodes_.synced() || !leases_.synced()) return observation;
   look(node);
   if (!nodes_.store().get(node)) {
-    observation.missing_for = missing_.counted(node, window, reconciler::kFirstLook, node_time());
+    observation.missing_for =
+        missing_.counted(node, window, reconciler::kFirstLook, until(asked.nodes, node_time()));
   } else if (lease_tracker_.version(node)) {
     const auto clock = [this](const std::string&) { return lease_time(); };
-    observation.silent_for =
-        lease_tracker_.counted(node, window, reconciler::kFirstLook, lease_time());
+    observation.silent_for = lease_tracker_.counted(node, window, reconciler::kFirstLook,
+                                                    until(asked.node_leases, lease_time()));
     observation.unheard_for = lease_tracker_.silent_for(node, lease_time().now, Duration::zero())
                                   .value_or(Duration::zero());
     observation.breaker = lease_tracker_.held_back(node, window, clock, loop_.now());
   } else {
-    observation.silent_for =
-        conditions_.unready().counted(node, window, reconciler::kFirstLook, node_time());
+    observation.silent_for = conditions_.unready().counted(node, window, reconciler::kFirstLook,
+                                                           until(asked.nodes, node_time()));
     observation.has_lease = false;
   }
   return observation;

@@ -12,6 +12,7 @@
 #include "client/kube/client.h"
 #include "core/loop.h"
 #include "core/task.h"
+#include "operator/observe/look_times.h"
 #include "operator/observe/namespace_clocks.h"
 #include "operator/observe/ready_conditions.h"
 #include "operator/observe/shared_reads.h"
@@ -54,8 +55,11 @@ class NodeMonitor {
   using Wanted = std::function<WindowKeeper::Wanted(const std::string& node, bool missing)>;
   void keep_windows(WindowKeeper& windows, const Wanted& wanted);
 
-  // `window`: how long the job allows a node to be silent or missing.
-  reconciler::NodeObservation observe(const std::string& node, Duration window);
+  // `window`: how long the job allows a node to be silent or missing. `asked`: up to when.
+  reconciler::NodeObservation observe(const std::string& node, Duration window,
+                                      const LookTimes& asked = {});
+  // Now, on the clocks of nodes and of this namespace's pods.
+  LookTimes look_times(const std::string& namespace_);
 
   // How long this namespace's watch of pods has been live without a gap.
   Duration pods_live_for(const std::string& namespace_);

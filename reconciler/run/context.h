@@ -40,6 +40,11 @@ struct RunContext : Context {
   bool excess = false;
 };
 
+// Up to when the view knows of everything that has happened.
+inline Time asked_at(const Context& context) {
+  return context.now - context.view.observed.look_age;
+}
+
 inline const char* deadline_message(const Context& context) {
   return context.deadline_is_jobs ? kJobDeadlineMessage : kStageDeadlineMessage;
 }

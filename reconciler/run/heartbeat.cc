@@ -61,7 +61,7 @@ Limit never_renewed(const RunContext& context, const PodView& pod) {
                           (holds ? " after it was granted" : " after it could be granted");
   if (worker_is_starting(pod)) limit.verdict.message += why_not_started(pod);
   limit.verdict.orphan_class = OrphanClass::kPodNeverStarted;
-  limit.trouble_for = context.now - since;
+  limit.trouble_for = asked_at(context) - since;
   const Duration grant = holds ? Duration::zero() : context.spec.heartbeat->lease_duration;
   // An agent that was cut off retries at once, and does not need the whole duration.
   const Duration watched =

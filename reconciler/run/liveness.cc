@@ -87,7 +87,7 @@ void add_schedule_limit(const RunContext& context, const PodView& pod, std::vect
       "no node had the pod " + in_seconds(window) + " after its creation (scheduleDeadlineSeconds)";
   limit.verdict.message += why_not_running(context);
   limit.verdict.orphan_class = OrphanClass::kPodNeverStarted;
-  limit.trouble_for = context.now - pod.created;
+  limit.trouble_for = asked_at(context) - pod.created;
   limit.left = std::max(window - limit.trouble_for, watched_left(context, window));
   limits.push_back(std::move(limit));
 }
@@ -108,7 +108,7 @@ void add_start_limit(const RunContext& context, const PodView& pod, std::vector<
   }
   const seconds window = context.spec.start_deadline;
   const Duration age =
-      started ? context.seen.observed.still_for : context.now - placed_since(context, pod);
+      started ? context.seen.observed.still_for : asked_at(context) - placed_since(context, pod);
   Limit limit;
   limit.verdict.outcome = Outcome::kStartTimeout;
   limit.verdict.reason = Reason::kStartTimeout;

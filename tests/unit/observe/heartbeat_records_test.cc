@@ -92,6 +92,23 @@ TEST(HeartbeatRecords, AHolderThatWroteSinceTheGapIsHeard) {
   EXPECT_FALSE(records.unheard_since_gap("media/unknown", at(24)));
 }
 
+TEST(HeartbeatRecords, AViewWithLiveReadsCountsUpToWhenTheyWereAskedFor) {
+  HeartbeatRecords records;
+  records.watch([](const std::string&) { return true; }, at(0));
+  records.proof(at(0));
+  const codecs::CachedHeartbeat lease = lease_of("a", 1);
+  records.seen(lease, true, at(0));
+  for (int second = 2; second <= 8; second += 2) records.proof(at(second));
+  const Duration asked = records.live_now("media", at(8));
+  for (int second = 10; second <= 20; second += 2) records.proof(at(second));
+  const reconciler::LeaseObservation then = records.observe(lease, kWindow, at(20), asked);
+  EXPECT_EQ(then.silent_for, seconds(8));
+  EXPECT_EQ(then.stalled_for, seconds(8));
+  EXPECT_EQ(records.observe(lease, kWindow, at(20)).silent_for, seconds(20));
+  records.seen(lease_of("a", 2), true, at(20));
+  EXPECT_EQ(records.observe(lease_of("a", 2), kWindow, at(20), asked).silent_for, seconds(0));
+}
+
 // One Lease falls silent at 0, and three others with it.
 bool held_back(bool others_are_worked_on) {
   HeartbeatRecords records;

@@ -189,6 +189,22 @@ TEST_F(NodeMonitorTest, ALeaseThatWasThereAndWentAwayIsSilentSinceItsLastChange)
   EXPECT_EQ(transport_.pending(), 0u) << "its condition is not asked for";
 }
 
+TEST_F(NodeMonitorTest, AViewWithLiveReadsCountsUpToWhenTheyWereAskedFor) {
+  watching({event("ADDED", object_json(kNode, 5))});
+  (void)monitor_.observe("gone-1", kWindow);
+  live(seconds(20));
+  const LookTimes asked = monitor_.look_times("media");
+  live(seconds(20));
+  EXPECT_EQ(monitor_.observe(kNode, kWindow, asked).silent_for, seconds(20));
+  EXPECT_EQ(monitor_.observe("gone-1", kWindow, asked).missing_for, seconds(20));
+  EXPECT_EQ(seen().silent_for, seconds(40));
+  transport_.stream_lines({event("MODIFIED", object_json(kNode, 9))}, leases_stream_);
+  loop_.run_ready();
+  live(seconds(2));
+  EXPECT_EQ(monitor_.observe(kNode, kWindow, asked).silent_for, seconds(0));
+  EXPECT_EQ(seen().silent_for, seconds(2));
+}
+
 TEST_F(NodeMonitorTest, WhatWasSeenBeforeAGapCountsForWordsAlone) {
   watching({event("ADDED", object_json(kNode, 5))});
   live(seconds(20));

@@ -92,6 +92,15 @@ TEST(Scheduling, TheScheduleDeadlineEndsTheAttemptAsAStartTimeout) {
   }
 }
 
+TEST(Scheduling, ADeadlineThatPassedWhileThePodWasReadEndsNothing) {
+  JobView view = unschedulable_job();
+  view.job.spec.schedule_deadline = seconds(100);
+  view.observed.look_age = seconds(1);
+  EXPECT_TRUE(after(view).history.empty()) << "it may have a node by now";
+  view.observed.look_age = seconds(0);
+  EXPECT_EQ(only(after(view).history).outcome, Outcome::kStartTimeout);
+}
+
 TEST(Scheduling, TheScheduleDeadlineIsOverOnceAPodIsBound) {
   JobView view = running_job();
   add_pod(view, 1, PodPhase::kPending);

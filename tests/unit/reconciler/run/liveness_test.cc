@@ -38,6 +38,10 @@ TEST(Deadlines, APodThatHasNotStartedByTheStartDeadlineIsAStartTimeout) {
   const Status status = after(view, now() + seconds(500));
   EXPECT_EQ(status.disruptions, 1);
   EXPECT_EQ(all<DeletePod>(settle(view, now() + seconds(500))).at(0).name, pod_of(1));
+  JobView slow = view;
+  slow.observed.look_age = seconds(1);
+  EXPECT_TRUE(after(slow, now() + seconds(500)).history.empty())
+      << "it may have started since the live read";
 }
 
 TEST(Deadlines, AnInitContainerThatRunsIsAStart) {
