@@ -200,8 +200,9 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
                                   .value_or(Duration::zero());
     observation.breaker = lease_tracker_.held_back(node, window, clock, loop_.now());
   } else {
-    observation.silent_for = conditions_.unready().counted(node, window, reconciler::kFirstLook,
-                                                           until(asked.nodes, node_time()));
+    const reconciler::LiveTime time = until(asked.nodes, node_time());
+    observation.silent_for =
+        conditions_.unready().counted(node, window, reconciler::kFirstLook, time);
     observation.has_lease = false;
   }
   return observation;

@@ -13,7 +13,7 @@ LINE = {
     "simulator": {"runs": 400, "hours": 310, "red": []},
     "mutants": {"tried": 10, "killed": 10, "survived": []}, "broken": [],
     "referee": {"minutes": 12, "void": "", "runs": 96, "strikes": {"node-killed": 2, "etcd-paused": 1}, "red": []}}
-RED = LINE | {"date": "2026-11-30", "simulator": {"runs": 40, "hours": 31, "red": ["--profile swarm --seed 9"]},
+RED = LINE | {"date": "2026-11-30", "simulator": {"runs": 40, "hours": 31, "red": ["--profile swarm --seed 9 --only 2,3:55 --trace -"]},
               "mutants": {"tried": 10, "killed": 9, "survived": ["a-rule"]},
               "referee": {"minutes": 12, "void": "a strike failed", "strikes": {"node-killed": 5}, "red": []},
               "broken": ["make: exit 2"]}

@@ -42,7 +42,7 @@ def test_the_picture_of_the_lane_and_its_pages_say_what_was_recorded():
     assert f"{line} s" in measured and f"{plain} s: {plain / line:.1f} times" in measured
 
 
-@pytest.mark.parametrize("script", ["hack/pictures/referee", "hack/recoveries"])
+@pytest.mark.parametrize("script", ["hack/pictures/referee", "hack/recoveries", "tests/nightly/page"])
 def test_a_table_of_recorded_runs_is_what_its_script_writes(script):
     done = subprocess.run([ROOT / script, "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
