@@ -241,9 +241,9 @@ struct Observed {
   // This reconcile has read something live. Further reads wait for the next one, so that new
   // verdicts never hold up those that are due.
   bool looked = false;
-  // How long ago it asked for its first live read. Up to then counts what the view says of silences,
-  // and what has not happened by then: later changes, no read shows.
-  Duration look_age{0};
+  // When it asked for its first live read; none: it has read nothing. All silences of the view end
+  // then, and so do the times that rest on what was read: no read shows a later change.
+  std::optional<Time> asked;
 };
 
 inline constexpr std::int64_t kSingleLease = -2;

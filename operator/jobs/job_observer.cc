@@ -14,14 +14,15 @@ const LiveRun* JobObserver::Sight::read(const reconciler::Run& run) const {
   return found == live.end() ? nullptr : &found->second;
 }
 
-JobObserver::Look JobObserver::look(const codecs::CachedJob& job) const {
-  Look look{loop_.now(), deps_.nodes.look_times(job.namespace_)};
-  look.times.heartbeats = deps_.caches.heartbeats().live_now(job.namespace_);
-  return look;
+observe::LookTimes JobObserver::look_times(const codecs::CachedJob& job, Time now) const {
+  observe::LookTimes asked = deps_.nodes.look_times(job.namespace_);
+  asked.wall = now;
+  asked.heartbeats = deps_.caches.heartbeats().live_now(job.namespace_);
+  return asked;
 }
 
 reconciler::JobView JobObserver::view(const codecs::CachedJob& job, JobMemory& memory,
-                                      const LiveRuns& live, const Look& look) {
+                                      const LiveRuns& live, const observe::LookTimes& asked) {
   reconciler::JobView view;
   const bool with_settled = job.job.deleting && job.job.holds_outbox;
   const auto find = [&](const std::string& name) { return deps_.caches.pod(job.namespace_, name); };
@@ -32,8 +33,8 @@ reconciler::JobView JobObserver::view(const codecs::CachedJob& job, JobMemory& m
   deps_.neighbours.show_slots(job, view);
   view.observed.looked = !live.empty();
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
-  if (look.at) view.observed.look_age = loop_.now() - *look.at;
-  const Sight sight{job, memory, live, look.times, deps_.shards.moment_of(job), view};
+  view.observed.asked = asked.wall;
+  const Sight sight{job, memory, live, asked, deps_.shards.moment_of(job), view};
   update_memory(sight);
   view.observed.highest_attempt = memory.highest_attempt;
   observe(sight);
@@ -70,7 +71,7 @@ void JobObserver::observe(const Sight& sight) {
   reconciler::JobView& view = sight.view;
   reconciler::Observed& observed = view.observed;
   observed.nonce = deps_.random.next();
-  observed.live_for = deps_.nodes.pods_live_for(job.namespace_);
+  observed.live_for = deps_.nodes.pods_live_for(job.namespace_, sight.asked);
   const Creations& turns = deps_.creations.turns();
   observed.may_create =
       turns.admits(job.key()) && !deps_.creations.hands_over(deps_.caches.shard_of(job));
@@ -84,7 +85,7 @@ void JobObserver::observe(const Sight& sight) {
   observed.takeover = deps_.membership.takeover();
   observe_pods(sight);
   if (is_stopping(job.job.status)) {
-    observed.cancelling_for = deps_.silences.cancelling_for(job, sight.look);
+    observed.cancelling_for = deps_.silences.cancelling_for(job, sight.asked);
   }
   // Leases first: the UID of a run's pod may be known from its Lease alone.
   for (std::size_t position = 0; position < view.runs.size(); ++position) {
@@ -104,11 +105,11 @@ void JobObserver::observe_pods(const Sight& sight) {
   for (reconciler::PodView& pod : sight.view.pods) {
     if (pod.ended() || pod.slot) continue;
     if (pod.deletion && observed.live_for > Duration::zero()) {
-      pod.going_for = deps_.silences.going_for(sight.job, pod, sight.look);
+      pod.going_for = deps_.silences.going_for(sight.job, pod, sight.asked);
     }
     if (pod.node_name.empty() || observed.nodes.count(pod.node_name) != 0) continue;
     observed.nodes[pod.node_name] =
-        deps_.nodes.observe(pod.node_name, sight.job.job.spec.lost_after, sight.look);
+        deps_.nodes.observe(pod.node_name, sight.job.job.spec.lost_after, sight.asked);
   }
 }
 
@@ -136,8 +137,7 @@ void JobObserver::observe_lease(const Sight& sight, std::size_t position) {
   if (lease) {
     seen.lease = lease->lease;
     reconciler::LeaseObservation& observed = seen.observed.lease;
-    observed =
-        heartbeats.observe(*lease, job.job.spec.heartbeat->lease_duration, sight.look.heartbeats);
+    observed = heartbeats.observe(*lease, job.job.spec.heartbeat->lease_duration, sight.asked);
     const codecs::PodPtr granted = granted_pod_of(*lease, read);
     if (granted && reconciler::worker_is_stopped(granted->pod)) {
       runs[run.index].stopped_holder = lease->lease.granted;
@@ -181,7 +181,7 @@ void JobObserver::observe_pod(const Sight& sight, std::size_t position,
   observed.pod = attempt.pod.of(*pod);
   if (pod->slot) return;
   if (pod->stands_still() || !pod->started()) {
-    observed.still_for = deps_.silences.still_for(job.namespace_, *pod, sight.look);
+    observed.still_for = deps_.silences.still_for(job.namespace_, *pod, sight.asked);
   }
 }
 

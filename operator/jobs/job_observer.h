@@ -2,8 +2,6 @@
 // and joins their answers by the rules of job_facts.h. Loop only.
 #pragma once
 
-#include <optional>
-
 #include "core/loop.h"
 #include "operator/jobs/executor.h"
 #include "operator/jobs/held_shards.h"
@@ -20,11 +18,6 @@ namespace holdfast::jobs {
 
 class JobObserver {
  public:
-  // When a view's live reads were asked for; by default it has none.
-  struct Look {
-    std::optional<SteadyTime> at;
-    observe::LookTimes times;
-  };
   struct Dependencies {
     Random& random;
     const JobCaches& caches;
@@ -37,14 +30,14 @@ class JobObserver {
     Executor& executor;
   };
   JobObserver(Loop& loop, const kube::Client& client, const Dependencies& dependencies)
-      : loop_(loop), deps_(dependencies), lost_holders_(loop, client, dependencies.caches) {}
+      : deps_(dependencies), lost_holders_(loop, client, dependencies.caches) {}
 
-  // `live`: what this reconcile has read live; it replaces what the caches have. `look`: when it
-  // asked for that. The memory learns from the view.
+  // `live`: what this reconcile has read live; it replaces what the caches have. `asked`: when it
+  // asked for that; by default it has not. The memory learns from the view.
   reconciler::JobView view(const codecs::CachedJob& job, JobMemory& memory, const LiveRuns& live,
-                           const Look& look);
-  // Now: the next live reads are asked for.
-  Look look(const codecs::CachedJob& job) const;
+                           const observe::LookTimes& asked);
+  // The next live reads are asked for now.
+  observe::LookTimes look_times(const codecs::CachedJob& job, Time now) const;
 
  private:
   // What all steps of one view have in common.
@@ -52,7 +45,7 @@ class JobObserver {
     const codecs::CachedJob& job;
     JobMemory& memory;
     const LiveRuns& live;
-    const observe::LookTimes& look;
+    const observe::LookTimes& asked;
     const Moment moment;
     reconciler::JobView& view;
 
@@ -70,7 +63,6 @@ class JobObserver {
   void observe_leases_over(const Sight& sight);
   codecs::PodPtr granted_pod_of(const codecs::CachedHeartbeat& lease, const LiveRun* read) const;
 
-  Loop& loop_;
   Dependencies deps_;
   LostHolders lost_holders_;
 };

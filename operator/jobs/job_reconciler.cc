@@ -186,20 +186,21 @@ Task<Result<JobReconciler::Decided>> JobReconciler::decide(const codecs::CachedJ
                                                            JobMemory& memory) {
   Decided decided;
   LiveRuns live;
-  JobObserver::Look look;
+  observe::LookTimes asked;
   bool namespace_goes = false;
   if (job.job.deleting && job.job.holds_outbox && !config_.may_lose_rights) {
     auto task = namespace_looks_.goes(job.namespace_);
     namespace_goes = co_await task;
   }
   while (true) {
-    reconciler::JobView seen = observer_.view(job, memory, live, look);
+    reconciler::JobView seen = observer_.view(job, memory, live, asked);
     seen.observed.namespace_goes = namespace_goes;
     seen.observed.may_lose_rights = config_.may_lose_rights;
-    decided.decision = reconciler::decide(seen, now());
+    const Time time = now();
+    decided.decision = reconciler::decide(seen, time);
     decided.pod_may_come = !seen.observed.creations.empty();
     if (!decided.decision.confirm) co_return std::move(decided);
-    if (live.empty()) look = observer_.look(job);
+    if (live.empty()) asked = observer_.look_times(job, time);
     auto task = live_reads_.confirm(job, decided.decision, memory, live);
     const Result<> confirmed = co_await task;
     if (!confirmed && live.empty()) co_return confirmed.error();

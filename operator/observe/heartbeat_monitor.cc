@@ -86,9 +86,9 @@ std::vector<codecs::HeartbeatPtr> HeartbeatMonitor::of_job(const std::string& na
 }
 
 reconciler::LeaseObservation HeartbeatMonitor::observe(const codecs::CachedHeartbeat& lease,
-                                                       Duration window, Duration look) {
+                                                       Duration window, const LookTimes& asked) {
   update_clock();
-  return records_.observe(lease, window, loop_.now(), look);
+  return records_.observe(lease, window, loop_.now(), asked);
 }
 
 Duration HeartbeatMonitor::live_now(const std::string& namespace_) {

@@ -41,9 +41,9 @@ class HeartbeatMonitor {
                            const std::string& job_uid);
   std::vector<codecs::HeartbeatPtr> of_job(const std::string& namespace_, const std::string& job);
 
-  // `window`: the Lease's duration. `look`: up to when.
+  // `window`: the Lease's duration. `asked`: up to when.
   reconciler::LeaseObservation observe(const codecs::CachedHeartbeat& lease, Duration window,
-                                       Duration look = Duration::max());
+                                       const LookTimes& asked = {});
   // Now, on this namespace's clock.
   Duration live_now(const std::string& namespace_);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "operator/observe/look_times.h"
 #include "reconciler/names.h"
 
 namespace holdfast::observe {
@@ -94,18 +93,20 @@ bool HeartbeatRecords::unheard_since_gap(const std::string& key, SteadyTime now)
 
 reconciler::LeaseObservation HeartbeatRecords::observe(const codecs::CachedHeartbeat& lease,
                                                        Duration window, SteadyTime now,
-                                                       Duration look) {
+                                                       const LookTimes& asked) {
   const std::string key = lease.key();
-  const reconciler::LiveTime live = until(look, time(key, now));
+  const reconciler::LiveTime live = until(asked.heartbeats, time(key, now));
   reconciler::LeaseObservation observation;
   const auto found = marks_.find(key);
   if (found == marks_.end()) return observation;
   const Marks& marks = found->second;
   if (lease.lease.holder.empty()) {
+    // Nobody can renew it, so nothing can have happened since the read.
     observation.taken_for =
         stands_for(taken_, key, taken_mark(lease.lease), now).value_or(Duration::zero());
   }
-  observation.ended_for = stands_for(ended_, key, ended_mark(lease.lease), now);
+  observation.ended_for =
+      stands_for(ended_, key, ended_mark(lease.lease), std::min(now, asked.steady));
   // A gap before this process saw the mark does not matter: the agent's own count went on.
   const bool gap = live.epoch > marks.first_seen;
   const Duration since = gap ? std::max(marks.progressed, live.epoch) : marks.progressed;

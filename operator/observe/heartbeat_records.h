@@ -8,6 +8,7 @@
 
 #include "core/time.h"
 #include "operator/codecs/heartbeat_codec.h"
+#include "operator/observe/look_times.h"
 #include "operator/observe/namespace_clocks.h"
 #include "operator/observe/window_keeper.h"
 #include "reconciler/staleness.h"
@@ -30,9 +31,9 @@ class HeartbeatRecords {
   void seen(const codecs::CachedHeartbeat& lease, bool worked_on, SteadyTime now);
   void gone(const std::string& key);
 
-  // `window`: the Lease's duration. `look`: in live time, up to when (look_times.h).
+  // `window`: the Lease's duration. `asked`: up to when.
   reconciler::LeaseObservation observe(const codecs::CachedHeartbeat& lease, Duration window,
-                                       SteadyTime now, Duration look = Duration::max());
+                                       SteadyTime now, const LookTimes& asked = {});
   Duration live_now(const std::string& namespace_, SteadyTime now) {
     return clocks_.read(namespace_, now).now;
   }

@@ -6,13 +6,18 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
+#include "core/time.h"
 #include "reconciler/staleness.h"
 
 namespace holdfast::observe {
 
-// In live time (reconciler::LiveClock). By default: up to now.
+// The moment on each clock. By default: now.
 struct LookTimes {
+  std::optional<Time> wall;  // the API server's clock
+  SteadyTime steady = SteadyTime::max();
+  // In live time (reconciler::LiveClock).
   Duration nodes = Duration::max();
   Duration node_leases = Duration::max();
   // Of one namespace.

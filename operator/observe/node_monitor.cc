@@ -178,6 +178,7 @@ void NodeMonitor::look(const std::string& node) {
 LookTimes NodeMonitor::look_times(const std::string& namespace_) {
   update_clocks();
   LookTimes look;
+  look.steady = loop_.now();
   look.nodes = node_time().now;
   look.node_leases = lease_time().now;
   look.pods = pod_clocks_.read(namespace_, loop_.now()).now;
@@ -208,11 +209,11 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
   return observation;
 }
 
-Duration NodeMonitor::pods_live_for(const std::string& namespace_) {
+Duration NodeMonitor::pods_live_for(const std::string& namespace_, const LookTimes& asked) {
   update_clocks();
   if (!pods_.live(namespace_)) return Duration::zero();
-  const reconciler::LiveTime live = pod_clocks_.read(namespace_, loop_.now());
-  return live.now - live.epoch;
+  const reconciler::LiveTime live = until(asked.pods, pod_clocks_.read(namespace_, loop_.now()));
+  return std::max(Duration::zero(), live.now - live.epoch);
 }
 
 Task<Result<>> NodeMonitor::read(std::string node, SteadyTime by) {

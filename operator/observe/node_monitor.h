@@ -58,11 +58,11 @@ class NodeMonitor {
   // `window`: how long the job allows a node to be silent or missing. `asked`: up to when.
   reconciler::NodeObservation observe(const std::string& node, Duration window,
                                       const LookTimes& asked = {});
-  // Now, on the clocks of nodes and of this namespace's pods.
+  // Now, on the steady clock and those of nodes and of this namespace's pods.
   LookTimes look_times(const std::string& namespace_);
 
-  // How long this namespace's watch of pods has been live without a gap.
-  Duration pods_live_for(const std::string& namespace_);
+  // How long this namespace's watch of pods has been live without a gap. `asked`: up to when.
+  Duration pods_live_for(const std::string& namespace_, const LookTimes& asked = {});
   reconciler::LiveTime pods_time(const std::string& namespace_);
 
   // Reads the node and its Lease live and records the result. An error, or no answer until `by`,

@@ -40,10 +40,11 @@ struct RunContext : Context {
   bool excess = false;
 };
 
-// Up to when the view knows of everything that has happened.
+// Up to when the view knows of everything that has happened, and how long ago that was.
 inline Time asked_at(const Context& context) {
-  return context.now - context.view.observed.look_age;
+  return context.view.observed.asked.value_or(context.now);
 }
+inline Duration look_age(const Context& context) { return context.now - asked_at(context); }
 
 inline const char* deadline_message(const Context& context) {
   return context.deadline_is_jobs ? kJobDeadlineMessage : kStageDeadlineMessage;

@@ -223,7 +223,7 @@ std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodVi
                                           const std::vector<Limit>& limits) {
   const std::string attempt = "attempt " + std::to_string(context.run.attempt);
   for (const Limit& limit : limits) {
-    const Time then = context.now + limit.left;
+    const Time then = asked_at(context) + limit.left;
     if (limit.quiet) continue;
     if (limit.verdict.reason == Reason::kHolderSilent) {
       return Waiting{Reason::kHolderSilent,
@@ -250,7 +250,7 @@ std::optional<Waiting> describe_heartbeat(const RunContext& context, const PodVi
       return Waiting{Reason::kLeaseHeld,
                      "pod " + pod.name + " waits for the job's Lease: the pod that held it last (" +
                          lease->granted + ") may still run",
-                     "the Lease is granted to it", context.now + left};
+                     "the Lease is granted to it", asked_at(context) + left};
     }
     return Waiting{Reason::kHeartbeatAwaited,
                    "pod " + pod.name + " runs, and its agent has not renewed the job's Lease yet",

@@ -144,7 +144,7 @@ void add_attempt_limit(const RunContext& context, const PodView& pod, std::vecto
   limit.verdict.message = "the attempt ran longer than attemptDeadlineSeconds (" +
                           in_seconds(*context.spec.attempt_deadline) + ")";
   limit.verdict.orphan_class = OrphanClass::kAttemptTooLong;
-  limit.left = *start + *context.spec.attempt_deadline - context.now;
+  limit.left = *start + *context.spec.attempt_deadline - asked_at(context);
   limit.trouble_for = std::max(Duration::zero(), -limit.left);
   limits.push_back(std::move(limit));
 }
@@ -209,7 +209,7 @@ Waiting describe_start(const RunContext& context, const PodView& pod, Duration l
                          : pod.stands_still() ? "its next container runs"
                                               : "its agent has renewed the job's Lease") +
                         " by then";
-  waiting.deadline = context.now + left;
+  waiting.deadline = asked_at(context) + left;
   return waiting;
 }
 
@@ -217,7 +217,7 @@ Waiting describe_start(const RunContext& context, const PodView& pod, Duration l
 void add_first_deadline(const RunContext& context, const std::vector<Limit>& limits,
                         Waiting& waiting) {
   for (const Limit& limit : limits) {
-    const Time when = context.now + limit.left;
+    const Time when = asked_at(context) + limit.left;
     if (limit.quiet || (waiting.deadline && *waiting.deadline <= when)) continue;
     waiting.next_action = attempt_text(context) + " ends as " + to_string(limit.verdict.outcome);
     waiting.deadline = when;
@@ -271,7 +271,8 @@ Duration silent_node_window(const Context& context, const NodeObservation& node)
 std::optional<Duration> overstay_left(const Context& context, const PodView& pod) {
   if (!pod.deletion) return std::nullopt;
   // Seen for the whole window, not only dated: after an outage the window starts again.
-  return context.spec.lost_after - std::min<Duration>(context.now - *pod.deletion, pod.going_for);
+  const Duration dated = asked_at(context) - *pod.deletion;
+  return context.spec.lost_after - std::min<Duration>(dated, pod.going_for);
 }
 
 std::vector<Limit> limits_on(const RunContext& context, const PodView& pod) {
@@ -281,7 +282,7 @@ std::vector<Limit> limits_on(const RunContext& context, const PodView& pod) {
                           "the pod was deleted and had not ended " +
                               in_seconds(context.spec.lost_after) + " after its grace",
                           OrphanClass::kPodStuckTerminating, *left,
-                          std::max<Duration>(Duration::zero(), context.now - *pod.deletion)));
+                          std::max<Duration>(Duration::zero(), asked_at(context) - *pod.deletion)));
   } else {
     add_start_limit(context, pod, limits);
   }
@@ -312,18 +313,18 @@ Waiting describe(const RunContext& context, const PodView& pod, const std::vecto
   if (left(Reason::kNodeGone)) {
     waiting = {Reason::kNodeGone, "node " + pod.node_name + " does not exist",
                attempt_text(context) + " ends as Lost unless the node comes back",
-               context.now + *left(Reason::kNodeGone)};
+               asked_at(context) + *left(Reason::kNodeGone)};
   } else if (is_worth_reporting(Reason::kNodeSilent)) {
     const bool has_lease = context.view.observed.nodes.at(pod.node_name).has_lease;
     waiting = {Reason::kNodeSilent,
                "node " + pod.node_name +
                    (has_lease ? " does not renew its Lease" : "'s Ready condition is Unknown"),
                attempt_text(context) + " ends as Lost unless the node renews it",
-               context.now + *left(Reason::kNodeSilent)};
+               asked_at(context) + *left(Reason::kNodeSilent)};
   } else if (pod.deletion) {
     waiting = {Reason::kPodTerminating, "pod " + pod.name + " was deleted and is being stopped",
                attempt_text(context) + " ends when the pod has, or as Lost",
-               context.now + *left(Reason::kPodStuckTerminating)};
+               asked_at(context) + *left(Reason::kPodStuckTerminating)};
   } else if (!pod.started() && pod.placement() != Placement::kBound) {
     waiting = describe_unbound(context, pod);
   } else if (starts) {

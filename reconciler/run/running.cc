@@ -31,7 +31,8 @@ constexpr seconds kPodRunningNotice{3};
 RunStep ended_when_confirmed(const RunContext& context, const Verdict& verdict,
                              Duration trouble_for = Duration::zero()) {
   if (!context.seen.observed.confirmed) return ReadFirst{};
-  return AttemptEnd{verdict, trouble_for};
+  const bool lasted = trouble_for > Duration::zero();
+  return AttemptEnd{verdict, trouble_for + (lasted ? look_age(context) : Duration::zero())};
 }
 
 RunStep ended_with_pod(const RunContext& context, const PodView& pod) {
@@ -231,7 +232,7 @@ std::optional<Verdict> requested_end(const RunContext& context) {
     return verdict_of(Outcome::kSuspended, Reason::kParallelismReduced,
                       "spec.parallelism allows fewer open runs");
   }
-  if (context.deadline && context.now >= *context.deadline) {
+  if (context.deadline && asked_at(context) >= *context.deadline) {
     return stopped_by(context, to_string(Reason::kDeadlineExceeded));
   }
   return std::nullopt;
@@ -281,7 +282,7 @@ RunStep decide_run(const RunContext& context) {
   }
   GoesOn step{.run = context.run};
   for (const Limit& limit : limits) {
-    step.wake_in(std::min(limit.left, limit.look_in.value_or(limit.left)));
+    step.wake_in(std::min(limit.left, limit.look_in.value_or(limit.left)) - look_age(context));
   }
   inform(context, *pod, limits, step);
   return step;

@@ -252,8 +252,9 @@ namespace {
 bool only_names(const Json& change, const Json& pod, const std::string& job_uid) {
   const Json& meta = at(change, "metadata");
   const Json& labels = at(meta, "labels");
-  const bool is_shown =
-      !string_at(at(at(pod, "metadata"), "labels"), reconciler::kJobUidLabel).empty();
+  // A first copy of the request may have named it already.
+  const std::string shown = string_at(at(at(pod, "metadata"), "labels"), reconciler::kJobUidLabel);
+  const bool is_shown = !shown.empty() && shown != job_uid;
   if (is_shown || change.size() != 1 || string_at(labels, reconciler::kJobUidLabel) != job_uid) {
     return false;
   }

@@ -99,14 +99,31 @@ TEST(HeartbeatRecords, AViewWithLiveReadsCountsUpToWhenTheyWereAskedFor) {
   const codecs::CachedHeartbeat lease = lease_of("a", 1);
   records.seen(lease, true, at(0));
   for (int second = 2; second <= 8; second += 2) records.proof(at(second));
-  const Duration asked = records.live_now("media", at(8));
+  LookTimes asked;
+  asked.heartbeats = records.live_now("media", at(8));
+  asked.steady = at(8);
   for (int second = 10; second <= 20; second += 2) records.proof(at(second));
   const reconciler::LeaseObservation then = records.observe(lease, kWindow, at(20), asked);
   EXPECT_EQ(then.silent_for, seconds(8));
   EXPECT_EQ(then.stalled_for, seconds(8));
   EXPECT_EQ(records.observe(lease, kWindow, at(20)).silent_for, seconds(20));
   records.seen(lease_of("a", 2), true, at(20));
-  EXPECT_EQ(records.observe(lease_of("a", 2), kWindow, at(20), asked).silent_for, seconds(0));
+  records.proof(at(22));
+  EXPECT_EQ(records.observe(lease_of("a", 2), kWindow, at(22), asked).silent_for, seconds(0));
+  EXPECT_EQ(records.observe(lease_of("a", 2), kWindow, at(22)).silent_for, seconds(2));
+}
+
+TEST(HeartbeatRecords, AnEndMarkThatALiveReadBroughtHasStoodForNoTime) {
+  HeartbeatRecords records;
+  codecs::CachedHeartbeat ended = lease_of("a", 2);
+  ended.lease.ended = true;
+  records.seen(ended, true, at(10));
+  LookTimes asked;
+  asked.steady = at(9);
+  EXPECT_EQ(records.observe(ended, kWindow, at(30), asked).ended_for, seconds(0));
+  asked.steady = at(14);
+  EXPECT_EQ(records.observe(ended, kWindow, at(30), asked).ended_for, seconds(4));
+  EXPECT_EQ(records.observe(ended, kWindow, at(30)).ended_for, seconds(20));
 }
 
 // One Lease falls silent at 0, and three others with it.

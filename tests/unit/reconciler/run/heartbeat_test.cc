@@ -361,9 +361,9 @@ TEST(Heartbeat, APodThatNeverRenewedEndsAtItsStartDeadlineCountedFromTheGrant) {
   EXPECT_EQ(after(view).attempt, 2);
   EXPECT_EQ(after(view).waiting->reason, "HeartbeatAwaited");
   view.begun().lease->acquired = now() - seconds(60);
-  view.observed.look_age = seconds(1);
+  view.observed.asked = now() - seconds(1);
   EXPECT_EQ(after(view).attempt, 2) << "it may have renewed since the live read";
-  view.observed.look_age = seconds(0);
+  view.observed.asked.reset();
   const WriteStatus write = written(view);
   EXPECT_EQ(write.status.history.back().outcome, Outcome::kStartTimeout);
   EXPECT_EQ(write.ended.at(0).orphan_class, "pod_never_started");

@@ -95,9 +95,9 @@ TEST(Scheduling, TheScheduleDeadlineEndsTheAttemptAsAStartTimeout) {
 TEST(Scheduling, ADeadlineThatPassedWhileThePodWasReadEndsNothing) {
   JobView view = unschedulable_job();
   view.job.spec.schedule_deadline = seconds(100);
-  view.observed.look_age = seconds(1);
+  view.observed.asked = now() - seconds(1);
   EXPECT_TRUE(after(view).history.empty()) << "it may have a node by now";
-  view.observed.look_age = seconds(0);
+  view.observed.asked.reset();
   EXPECT_EQ(only(after(view).history).outcome, Outcome::kStartTimeout);
 }
 

@@ -39,9 +39,30 @@ TEST(Deadlines, APodThatHasNotStartedByTheStartDeadlineIsAStartTimeout) {
   EXPECT_EQ(status.disruptions, 1);
   EXPECT_EQ(all<DeletePod>(settle(view, now() + seconds(500))).at(0).name, pod_of(1));
   JobView slow = view;
-  slow.observed.look_age = seconds(1);
+  slow.observed.asked = now() + seconds(499);
   EXPECT_TRUE(after(slow, now() + seconds(500)).history.empty())
       << "it may have started since the live read";
+}
+
+// Its pod runs since 90 s, and the job since 100 s.
+TEST(Deadlines, NoTimeThatPassedWhileThePodWasReadEndsAnything) {
+  JobView deadline = job_with_pod();
+  deadline.job.spec.active_deadline = seconds(100);
+  JobView attempt = job_with_pod();
+  attempt.job.spec.attempt_deadline = seconds(90);
+  JobView stuck = job_with_pod();
+  stuck.job.spec.lost_after = seconds(40);
+  delete_pod(stuck.pods[0], seconds(70));
+  stuck.pods[0].going_for = seconds(70);
+  for (JobView view : {deadline, attempt, stuck}) {
+    view.observed.asked = now() - seconds(1);
+    EXPECT_TRUE(after(view).history.empty()) << "the pod may have succeeded since the live read";
+    const Decision decision = settle(view);
+    ASSERT_TRUE(decision.wake_after);
+    EXPECT_LE(*decision.wake_after, seconds(1)) << "it is looked at again at once";
+    view.observed.asked.reset();
+    EXPECT_EQ(after(view).history.size(), 1U);
+  }
 }
 
 TEST(Deadlines, AnInitContainerThatRunsIsAStart) {
