@@ -29,7 +29,7 @@ def test_the_page_says_what_was_red_newest_first(tmp_path):
     text = page(tmp_path, LINE, RED)
     first, second = [line for line in text.splitlines() if line.startswith("| 2026-")]
     assert second == ("| 2026-11-29 | `0123456789` | nightly, 2 cores | 310 h, 400 seeds | 10 of 10 | 3 faults, 96 runs, "
-                      "canaries found | nothing |")
+                      "canaries found; seed 7 | nothing |")
     assert "void: a strike failed" in first and "did not run: make: exit 2; `--profile swarm --seed 9`; mutant `a-rule`" in first
     assert "| node-killed | 2 |" in text, "a void run counts no faults"
 

@@ -251,18 +251,45 @@ def table(records):
                       "done: median, worst", "recovery: median, worst", "beyond its bound"], rows)
 
 
+def with_control(recovery):
+    """The control plane was struck while it lasted."""
+    return any(kind in CONTROL and begin < recovery[2] and end > 0 for kind, begin, end, _ in recovery[4])
+
+
+def _dead_nodes(entries):
+    """Recoveries from a node's death while the control plane was left alone, and the others, in seconds."""
+    found = [one for one in _all(entries, "recoveries") if one[1] in LOST_NODES]
+    return ([one[2] for one in found if not with_control(one)], [one[2] for one in found if with_control(one)])
+
+
 def short_table(records, shown):
     """The README's. shown: {system: what the README calls it}."""
     rows = []
     for name, words in shown.items():
         entries = _entries(records, name)
-        lost, crashed = ([one[2] for one in _all(entries, "recoveries") if one[1] in kinds]
-                         for kinds in (LOST_NODES, ("process-crashed",)))
+        crashed = [one[2] for one in _all(entries, "recoveries") if one[1] == "process-crashed"]
         overlap = sum(seconds for _, seconds, _ in _all(entries, "overlaps") if seconds >= LEAST_OVERLAP)
-        rows.append([words, *(len(_all(entries, key)) for key in ("done", "stuck", "repeated")), f"{overlap:.0f} s",
-                     _thrown_away(entries), *map(_times, (_all(entries, "done"), lost, crashed)), _beyond(entries)])
+        units, missing = sum(entry["units"] for entry in entries), _not_taken(records, name)
+        rows.append([words, f"{len(_all(entries, 'done'))} of {units}" + (f", {missing} not taken" if missing else ""),
+                     *(len(_all(entries, key)) for key in ("stuck", "repeated")), f"{overlap:.0f} s",
+                     _thrown_away(entries), _times(_all(entries, "done")), *map(_spread, _dead_nodes(entries)),
+                     _spread(crashed), _beyond(entries)])
     return _markdown(["", "runs done", "stuck", "done twice", "two at once", "work thrown away", "done after: median, worst",
-                      "its node died", "it crashed", "beyond its bound"], rows)
+                      "its node died", "the control plane was struck, too", "it crashed", "beyond its bound"], rows)
+
+
+def dead_nodes_table(records):
+    """Recoveries from a node's death, apart by whether the control plane was struck meanwhile."""
+    systems = [name for name in names(records) if name not in CANARIES]
+    return _markdown(["system", "the control plane was left alone", "it was struck meanwhile"],
+                     [[name, *map(_spread, _dead_nodes(_entries(records, name)))] for name in systems])
+
+
+def by_seed_table(records):
+    """How far the runs differ: when the median run of each was done, in seconds."""
+    rows = [[name, *(f"{statistics.median(entry['done']):.0f}" for entry in _entries(records, name))]
+            for name in names(records) if name not in CANARIES]
+    return _markdown(["system", *(f"seed {record['seed']}" for record in records)], rows)
 
 
 def price_table(records):

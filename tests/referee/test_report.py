@@ -31,6 +31,17 @@ def record(**more):
     return same | {"seed": 1, "void": "", "refused": {}, "strikes": [], "systems": {"it": entry()}} | more
 
 
+def test_a_dead_node_stands_apart_where_the_control_plane_was_struck_meanwhile():
+    def of(seconds, kind="node-gone", *beside):
+        return recovery(seconds, kind, [[*one, False] for one in beside])
+
+    entries = [entry(of(40), of(50, "node-killed", ("node-paused", 3, 9), ("etcd-paused", -30, -2)),
+                     of(60, "node-gone", ("etcd-paused", -5, 9)), of(70, "node-killed", ("controllers-killed", 69, 69)),
+                     of(80, "node-killed", ("controllers-killed", 81, 81)), of(90, "process-crashed"))]
+    text = report.dead_nodes_table([record(systems={"it": entries[0]})])
+    assert "| it | 50 s, 80 s (3) | 65 s, 70 s (2) |" in text
+
+
 def test_beyond_the_bound_is_late():
     assert_limit(81)
 
