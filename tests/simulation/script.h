@@ -23,6 +23,7 @@ struct Profile {
   bool queues = false;      // most jobs have a queue
   bool pools = false;       // most jobs have a pool
   bool lane = false;        // most jobs are batch/v1 Jobs
+  bool guard = false;       // replicas require the guard
 };
 
 const std::vector<Profile>& profiles();
@@ -41,6 +42,8 @@ struct Script {
   bool queues = false;        // the profile's; of a drawn subset every fourth world has
   bool pools = false;         // the same
   bool lane = false;          // the profile's
+  bool guard = false;         // the profile's
+  bool guard_is_readable = false;  // and no fault keeps a replica from reading it
   Duration kills_every{0};    // the profile's
   // A second API server behind the same address has a clock that is this much slower. Zero: none.
   Duration slower_server{0};
