@@ -238,12 +238,12 @@ struct Observed {
   std::uint64_t nonce = 0;
   // As RunObserved::confirmed, for a job without runs and the pod of its last attempt.
   bool confirmed = false;
-  // This reconcile has read something live. Further reads wait for the next one, so that new
-  // verdicts never hold up those that are due.
-  bool looked = false;
-  // When it asked for its first live read; none: it has read nothing. All silences of the view end
-  // then, and so do the times that rest on what was read: no read shows a later change.
+  // When this reconcile asked for its first live read; none: it has read nothing. All silences of
+  // the view end then, and so do the times that rest on what was read: no read shows a later change.
   std::optional<Time> asked;
+  // It has read something live. Further reads wait for the next reconcile, so that new verdicts
+  // never hold up those that are due.
+  bool looked() const { return asked.has_value(); }
 };
 
 inline constexpr std::int64_t kSingleLease = -2;

@@ -31,7 +31,6 @@ reconciler::JobView JobObserver::view(const codecs::CachedJob& job, JobMemory& m
   view.shard_label = deps_.membership.shard_label(deps_.caches.shard_of(job));
   view.runs.resize(job.job.status.runs.size());
   deps_.neighbours.show_slots(job, view);
-  view.observed.looked = !live.empty();
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
   view.observed.asked = asked.wall;
   const Sight sight{job, memory, live, asked, deps_.shards.moment_of(job), view};

@@ -33,7 +33,7 @@ class JobObserver {
       : deps_(dependencies), lost_holders_(loop, client, dependencies.caches) {}
 
   // `live`: what this reconcile has read live; it replaces what the caches have. `asked`: when it
-  // asked for that; by default it has not. The memory learns from the view.
+  // asked for that. The memory learns from the view.
   reconciler::JobView view(const codecs::CachedJob& job, JobMemory& memory, const LiveRuns& live,
                            const observe::LookTimes& asked);
   // The next live reads are asked for now.

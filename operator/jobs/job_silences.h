@@ -43,19 +43,19 @@ class JobSilences {
   void gone(const codecs::CachedPod& pod) { windows_.gone(pod); }
   void gone(const codecs::CachedJob& job) { windows_.gone(job); }
 
-  // See JobWindows. `look`: up to when.
+  // See JobWindows. `asked`: up to when.
   Duration still_for(const std::string& namespace_, const reconciler::PodView& pod,
-                     const observe::LookTimes& look) const {
-    return windows_.still_for(namespace_, pod, observe::until(look.pods, pods_time(namespace_)));
+                     const observe::LookTimes& asked) const {
+    return windows_.still_for(namespace_, pod, observe::until(asked.pods, pods_time(namespace_)));
   }
   Duration going_for(const codecs::CachedJob& job, const reconciler::PodView& pod,
-                     const observe::LookTimes& look) const {
+                     const observe::LookTimes& asked) const {
     return windows_.going_for(job.namespace_, pod, job.job.spec.lost_after,
-                              observe::until(look.pods, pods_time(job.namespace_)));
+                              observe::until(asked.pods, pods_time(job.namespace_)));
   }
-  Duration cancelling_for(const codecs::CachedJob& job, const observe::LookTimes& look) const {
+  Duration cancelling_for(const codecs::CachedJob& job, const observe::LookTimes& asked) const {
     return windows_.cancelling_for(job, job.job.spec.lost_after,
-                                   observe::until(look.pods, pods_time(job.namespace_)));
+                                   observe::until(asked.pods, pods_time(job.namespace_)));
   }
 
  private:

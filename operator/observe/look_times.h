@@ -25,8 +25,8 @@ struct LookTimes {
   Duration heartbeats = Duration::max();
 };
 
-inline reconciler::LiveTime until(Duration look, reconciler::LiveTime time) {
-  return {std::min(time.now, look), time.epoch};
+inline reconciler::LiveTime until(Duration asked, reconciler::LiveTime time) {
+  return {std::min(time.now, asked), time.epoch};
 }
 
 }  // namespace holdfast::observe

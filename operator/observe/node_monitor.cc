@@ -177,12 +177,12 @@ void NodeMonitor::look(const std::string& node) {
 
 LookTimes NodeMonitor::look_times(const std::string& namespace_) {
   update_clocks();
-  LookTimes look;
-  look.steady = loop_.now();
-  look.nodes = node_time().now;
-  look.node_leases = lease_time().now;
-  look.pods = pod_clocks_.read(namespace_, loop_.now()).now;
-  return look;
+  LookTimes now;
+  now.steady = loop_.now();
+  now.nodes = node_time().now;
+  now.node_leases = lease_time().now;
+  now.pods = pod_clocks_.read(namespace_, loop_.now()).now;
+  return now;
 }
 
 reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Duration window,

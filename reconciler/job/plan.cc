@@ -222,7 +222,7 @@ bool Plan::looks_at(const std::vector<std::int64_t>& runs,
 bool Plan::confirm(const std::vector<std::int64_t>& runs,
                    const std::vector<std::int64_t>& creations) {
   if (runs.empty() && creations.empty()) return false;
-  if (context_.view.observed.looked) {
+  if (context_.view.observed.looked()) {
     wake_in(Duration::zero());
     return false;
   }

@@ -124,6 +124,7 @@ class Ledger {
     std::vector<std::string> notify;
   };
 
+  // ledger_owners.cc
   // `keys`: each of them decides a shard, whose holder may act.
   void owner_acts(const Delivery& delivery, const std::vector<std::string>& keys);
   std::string lease_holder(const std::string& shard_lease) const;
@@ -131,6 +132,7 @@ class Ledger {
   // Of the request's job or queue; empty: unknown.
   std::vector<std::string> shard_keys_of(const ApiRequest& request, const Json& body) const;
   std::string job_uid_of(const ApiRequest& request, const Json& body) const;
+  // ledger.cc
   void job_written(const Applied& applied);
   // ledger_status.cc
   void status_written(const StatusWrite& write);

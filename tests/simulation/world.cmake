@@ -7,6 +7,7 @@ add_library(simulation_world STATIC
             ledger.cc
             ledger_lane.cc
             ledger_newer.cc
+            ledger_owners.cc
             ledger_pods.cc
             ledger_status.cc
             ledger_times.cc

@@ -229,7 +229,7 @@ void Replica::look_live(const std::vector<std::int64_t>& runs, JobView& view) {
   watch_open_ = !cut;
   observe_nodes(view);
   observe_runs(runs, view);
-  view.observed.looked = true;
+  view.observed.asked = world_.now();
   view.observed.confirmed = runs.empty();
 }
 
@@ -240,7 +240,7 @@ std::string Replica::text(const JobView& view, const Decision& decision) const {
   std::string line = "replica " + std::to_string(id_) + " at " + to_string(old.phase) + "(" +
                      std::to_string(old.attempt) + ") sees";
   for (const PodView& pod : view.pods) line += " " + pod.name + ":" + to_string(pod.phase);
-  line += view.observed.looked ? " live, decides" : ", decides";
+  line += view.observed.looked() ? " live, decides" : ", decides";
   for (const Write& write : decision.writes) {
     line += std::string(" ") + kNames[write.index()];
     if (const auto* const status = std::get_if<WriteStatus>(&write)) {

@@ -63,7 +63,7 @@ std::string refused_text(const Status& status) {
 std::string broken_look(const JobView& view, const Decision& decision) {
   if (!decision.writes.empty()) return "writes before the live look that it asks for";
   const bool of_last = decision.confirm_runs.empty() && decision.confirm_creations.empty();
-  bool had = view.observed.looked || (of_last && view.observed.confirmed);
+  bool had = view.observed.looked() || (of_last && view.observed.confirmed);
   for (const std::int64_t index : decision.confirm_runs) {
     const Run* const run = run_at(view.job.status, index);
     if (!run) return "asks for a live look at a run that is not on record";
@@ -265,7 +265,7 @@ std::string broken_by(const JobView& view, const Decision& decision, Time now) {
   if (const std::string why = broken_queueing(view, decision, next); !why.empty()) return why;
   if (const std::string why = broken_places(view, decision, next); !why.empty()) return why;
   // What is new after a live look has to wait for the next one.
-  if (decision.writes.empty() && !view.observed.looked && decision.wake_after &&
+  if (decision.writes.empty() && !view.observed.looked() && decision.wake_after &&
       *decision.wake_after <= Duration::zero()) {
     return "hot loop: nothing to do, and look again at once";
   }

@@ -177,11 +177,13 @@ void add_history(JobView& view, Outcome outcome, int times) {
 }
 
 Decision settle(JobView view, Time at) {
+  const Time first_read = std::exchange(view.observed.asked, std::nullopt).value_or(at);
   Decision decision = decide(view, at);
   if (!decision.confirm) return decision;
   view.runs.resize(std::max(view.job.status.runs.size(), view.runs.size()));
   for (RunView& run : view.runs) run.observed.confirmed = true;
-  view.observed.confirmed = view.observed.looked = true;
+  view.observed.confirmed = true;
+  view.observed.asked = first_read;
   std::erase_if(view.observed.creations, [&](const OpenCreation& one) {
     const auto& asked = decision.confirm_creations;
     return std::count(asked.begin(), asked.end(), one.attempt) > 0;

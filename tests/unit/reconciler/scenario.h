@@ -82,7 +82,7 @@ std::size_t position(const Decision& decision) {
   return i;
 }
 
-// decide() with all the live reads that it asks for.
+// decide() with all the live reads that it asks for: at `at`, or when the view says (Observed::asked).
 Decision settle(JobView view, Time at = now());
 // The status write of settle(). Without one, it fails the test and returns the old status.
 WriteStatus written(const JobView& view, Time at = now());

@@ -34,7 +34,7 @@ void hide_pod(JobView& view, std::int64_t index) {
 // A live look at these runs finds their pods.
 void look_at(JobView& view, const std::vector<std::int64_t>& runs) {
   view.runs.resize(view.job.status.runs.size());
-  view.observed.looked = true;
+  view.observed.asked = now();
   for (const std::int64_t index : runs) {
     const auto& begun = view.job.status.runs;
     const auto found = std::find_if(begun.begin(), begun.end(),
@@ -96,7 +96,7 @@ TEST(LateSuccess, CountsInAnyLookUntilTheLastOpenRunIsRead) {
   view.job.status = writes[0].status;
   end_pod(view, 0, 0);
   view.runs.clear();
-  view.observed.looked = false;
+  view.observed.asked.reset();
   EXPECT_TRUE(has_condition(after(view), "SuccessCriteriaMet", "SuccessPolicy"));
 }
 
@@ -240,7 +240,7 @@ TEST(EachEnd, StopsTheRunsThatItHasNotReadAfterTheNextLook) {
     one.runs[0].observed.pod_existed = one.runs[0].observed.confirmed = true;
     create_pod_slowly(one,
                       one.job.status.runs[3].attempt);  // its pod is on its way, as far as it knows
-    one.observed.looked = true;
+    one.observed.asked = now();
     return decide(one, now());
   }();
   ASSERT_EQ(all<WriteStatus>(lost).size(), 1u);
@@ -295,7 +295,8 @@ TEST(EachEnd, OfAJobThatRestsLooksForItsLastPod) {
     view.job.spec.cancel = cancel;
     if (!cancel) view = overdue(view);
     EXPECT_TRUE(decide(view, now()).confirm) << cancel;
-    view.begun().observed.confirmed = view.observed.looked = true;
+    view.begun().observed.confirmed = true;
+    view.observed.asked = now();
     add_pod(view, 1, PodPhase::kRunning).job_uid_label.clear();
     const Decision found = decide(view, now());
     EXPECT_EQ(all<DeletePod>(found).size(), 1u) << cancel;

@@ -116,7 +116,7 @@ TEST(ManyRuns, NewTroubleWaitsForTheNextReconcileAndHoldsUpNoEndThatIsDue) {
   end_pod(view, 0, 0);
   view.observed.nodes[kNode].silent_for = seconds(41);
   EXPECT_TRUE(decide(view, now()).confirm);
-  view.observed.looked = true;
+  view.observed.asked = now();
   const Decision decision = decide(view, now());
   EXPECT_FALSE(decision.confirm);
   EXPECT_EQ(all<WriteStatus>(decision).at(0).status.completed.text(), "0");
