@@ -21,6 +21,7 @@ constexpr std::string_view kReasons[] = {
     "Error",
     "FailedIndexes",
     "Fenced",
+    "GuardMissing",
     "HandedBack",
     "HeartbeatAwaited",
     "HolderSilent",

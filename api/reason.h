@@ -22,6 +22,7 @@ enum class Reason {
   kError,
   kFailedIndexes,
   kFenced,
+  kGuardMissing,
   kHandedBack,
   kHeartbeatAwaited,
   kHolderSilent,

@@ -43,6 +43,14 @@ std::string joined(const std::vector<std::string>& lines) {
 // Steps 1 and 2. The first step is a write even if it changes nothing: it proves that the Job is as
 // this replica knows it.
 void create(const View& view, const std::string& name, const Mapped& mapped, Decision& decision) {
+  if (view.guard.holds) {
+    decision.wake_after = reconciler::kGuardLook;
+    if (!view.guard.fault.empty()) {
+      decision.events.push_back(
+          Event{true, "GuardMissing", "DurableJob " + name + " waits: " + view.guard.fault});
+    }
+    return;
+  }
   Json status = view.job.status;
   if (!view.job.suspended()) go_on(status, view.now);
   decision.status = StatusWrite{with_record(view.job, {name, ""}), std::move(status)};

@@ -18,6 +18,7 @@
 #include "lane/change.h"
 #include "lane/durable_job.h"
 #include "lane/mirror.h"
+#include "reconciler/observed.h"
 
 namespace holdfast::lane {
 
@@ -52,6 +53,8 @@ struct View {
   std::string shard_label = {};  // of the Job
   // The operator keeps its rights in the namespace for as long as the DurableJob is there.
   bool keeps_rights = true;
+  // While it holds, the API server might take a DurableJob that it has to refuse.
+  reconciler::GuardView guard = {};
   Time now{};
 };
 
@@ -87,7 +90,7 @@ struct Decision {
   std::vector<Event> events;  // once the writes have succeeded
   // Read the DurableJob of the record live, and decide again.
   bool look = false;
-  // It waits for the pods of a DurableJob that is gone, or for a name.
+  // It waits for the pods of a DurableJob that is gone, for a name, or for the guard.
   std::optional<Duration> wake_after;
 };
 

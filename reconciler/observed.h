@@ -203,6 +203,16 @@ struct OpenCreation {
   Duration left{0};
 };
 
+// The policies with the API server's rules for all writers, as this replica knows them.
+struct GuardView {
+  bool holds = false;  // no new attempt may start
+  // Why, and what ends it ("an administrator has ..."). Empty: not known yet.
+  std::string fault;
+  std::string remedy;
+};
+// How often what is held looks again, should nobody tell it that the view has changed.
+inline constexpr std::chrono::minutes kGuardLook{5};
+
 // The last request to delete a pod did not succeed.
 struct DeletionTrouble {
   bool refused = false;  // by a rule; false: it failed for another reason
@@ -221,8 +231,9 @@ struct Observed {
   // A new attempt may start now: its namespace has a free slot for the creation of a pod.
   bool may_create = true;
   std::optional<TurnWait> turn_wait;  // none: the job does not wait for a turn
-  PermitView permit;                  // of a job with a queue
-  PoolView pool;                      // of a job whose stage has a pool
+  GuardView guard;
+  PermitView permit;  // of a job with a queue
+  PoolView pool;      // of a job whose stage has a pool
   NotifyView notify;
   bool namespace_goes = false;  // looked for only while an outbox holds a deleted job
   // The operator's rights in the job's namespace go with the namespace. So no finalizer may wait

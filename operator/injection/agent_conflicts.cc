@@ -82,6 +82,24 @@ Result<> check_worker(const AgentUser& user, const Json& worker) {
   return Unit{};
 }
 
+// The agent ends all processes of its attempt, so it has to be the first one of its container, and
+// the only one that starts there. A policy refuses these too, but may have been missing.
+Result<> check_processes(const AgentUser& user, const Json& spec) {
+  if (at(spec, "shareProcessNamespace") == true) {
+    return refused(std::string("the template shares its process namespace, so ") + user.name +
+                   "'s agent could not end its attempt's processes: remove shareProcessNamespace" +
+                   user.otherwise);
+  }
+  const Json& containers = at(spec, "containers");
+  if (!user.is_attempt || !containers.is_array() || containers.empty()) return Unit{};
+  if (!at(at(containers[0], "lifecycle"), "postStart").is_null()) {
+    return refused(std::string("the template's first container has postStart, which runs before ") +
+                   user.name + "'s agent has the attempt's Lease: let the command do it" +
+                   user.otherwise);
+  }
+  return Unit{};
+}
+
 }  // namespace
 
 Result<> check_agent_conflicts(const AgentUser& user, const Json& spec) {
@@ -97,6 +115,8 @@ Result<> check_agent_conflicts(const AgentUser& user, const Json& spec) {
       if (!free) return free;
     }
   }
+  Result<> alone = check_processes(user, spec);
+  if (!alone) return alone;
   const Json& containers = at(spec, "containers");
   return containers.is_array() && !containers.empty() ? check_worker(user, containers[0]) : Unit{};
 }

@@ -20,9 +20,11 @@ inline constexpr const char* kAgentCredentialsFolder = "/var/run/secrets/holdfas
 struct AgentUser {
   const char* name;
   const char* otherwise;  // the way to do without
+  // The pod is an attempt's own: nothing of it may run before the attempt has its Lease.
+  bool is_attempt = false;
 };
-inline constexpr AgentUser kHeartbeatUser{"spec.heartbeat",
-                                          ", or create the job without heartbeat"};
+inline constexpr AgentUser kHeartbeatUser{"spec.heartbeat", ", or create the job without heartbeat",
+                                          true};
 
 // Checks a pod's spec before the agent is added. An error says what to change.
 Result<> check_agent_conflicts(const AgentUser& user, const Json& spec);

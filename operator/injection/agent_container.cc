@@ -96,7 +96,8 @@ Result<> add_agent(const AgentPart& agent, Json& spec) {
   const Result<> free = check_agent_conflicts(agent.user, spec);
   if (!free) return free.error();
   if (!at(spec, "containers").is_array() || spec["containers"].empty() ||
-      !at(spec["containers"][0], "command").is_array()) {
+      !at(spec["containers"][0], "command").is_array() ||
+      spec["containers"][0]["command"].empty()) {
     return make_error(ErrorCode::kInvalid, std::string(agent.user.name) +
                                                " needs the command of the first container: set "
                                                "spec.template.spec.containers[0].command");

@@ -1,5 +1,5 @@
-// What queues, pools and notifications have to say about a job before a decision, and what they
-// hear of the decision. Loop only.
+// What queues, pools, notifications and the guard have to say about a job before a decision, and
+// what they hear of the decision. Loop only.
 #pragma once
 
 #include <string>
@@ -8,15 +8,17 @@
 #include "operator/jobs/courier.h"
 #include "operator/jobs/permits.h"
 #include "operator/jobs/places.h"
+#include "operator/observe/guard.h"
 #include "reconciler/job/decide.h"
 
 namespace holdfast::jobs {
 
 class JobNeighbours {
  public:
-  // `places`: null: there are no pools. `courier`: null: there are no targets.
-  JobNeighbours(Permits& permits, Places* places, Courier* courier)
-      : permits_(permits), places_(places), courier_(courier) {}
+  // `places`: null: there are no pools. `courier`: null: there are no targets. `guard`: null:
+  // nobody looks for it, and none is required.
+  JobNeighbours(Permits& permits, Places* places, Courier* courier, const observe::Guard* guard)
+      : permits_(permits), places_(places), courier_(courier), guard_(guard) {}
 
   // The place of each attempt on a worker, as a pod.
   void show_slots(const codecs::CachedJob& job, reconciler::JobView& view) const;
@@ -36,6 +38,7 @@ class JobNeighbours {
   Permits& permits_;
   Places* const places_;
   Courier* const courier_;
+  const observe::Guard* const guard_;
 };
 
 }  // namespace holdfast::jobs

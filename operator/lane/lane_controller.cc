@@ -22,6 +22,7 @@ LaneController::LaneController(Dependencies deps)
       jobs_(deps.jobs),
       batch_jobs_(deps.batch_jobs),
       keeps_rights_(deps.keeps_rights),
+      guard_(std::move(deps.guard)),
       membership_(deps.membership),
       facts_({jobs_, batch_jobs_, deps.pods, deps.pod_shards, deps.namespaces, membership_}),
       requests_({loop_, client_, deps.events, membership_, facts_,
@@ -107,6 +108,7 @@ lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJ
   lane::View view{.job = job};
   view.now = now();
   view.keeps_rights = keeps_rights_;
+  view.guard = guard_();
   view.shard_label = membership_.shard_label(facts_.shard_of(cached));
   const std::optional<lane::Record> record = lane::record_of(job);
   const std::string name = record ? record->name : lane::first_name(job);

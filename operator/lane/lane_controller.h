@@ -42,6 +42,7 @@ class LaneController : public controller::Controller {
     membership::Membership& membership;
     // False: its rights in a namespace go with the namespace.
     bool keeps_rights;
+    std::function<reconciler::GuardView()> guard;
   };
   explicit LaneController(Dependencies deps);
 
@@ -75,6 +76,7 @@ class LaneController : public controller::Controller {
   cache::View<codecs::CachedJob> jobs_;
   cache::View<CachedBatchJob> batch_jobs_;
   const bool keeps_rights_;
+  const std::function<reconciler::GuardView()> guard_;
   membership::Membership& membership_;
   LaneFacts facts_;
   LaneRequests requests_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/controller/own_writes.h"
+#include "operator/codecs/guard_policies.h"
 #include "operator/codecs/job_codec.h"
 #include "reconciler/names.h"
 
@@ -12,8 +13,9 @@ namespace {
 // Then a name that was taken may be free.
 constexpr std::chrono::seconds kTakenLook{30};
 
-// No later try can succeed. What an admission webhook or a policy refuses, it may allow later.
+// No later try can succeed. What an admission webhook or another policy refuses, it may allow later.
 bool is_final(const Error& error) {
+  if (error.http_status == 422 && codecs::is_guard_refusal(error.message)) return true;
   return error.http_status == 422 && error.cause_count > 0 &&
          static_cast<int>(error.cause_fields.size()) == error.cause_count &&
          !error.message.starts_with("admission webhook");

@@ -110,7 +110,7 @@ class Membership : public Ownership {
   // True once it has been a member. Before, a permission or the namespace may be missing.
   bool has_joined() const { return member_.lease().was_confirmed(); }
   OwnershipReport report();
-  int shards_held() const { return shards_.held(); }
+  std::set<int> held_shards() const { return shards_.held(); }
 
  private:
   void on_lease(const cache::View<CachedLease>::Change& change);

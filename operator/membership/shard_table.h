@@ -32,7 +32,6 @@ class ShardTable {
   KnownShard& operator[](int shard) { return shards_[static_cast<std::size_t>(shard)]; }
   const KnownShard& operator[](int shard) const { return shards_[static_cast<std::size_t>(shard)]; }
 
-  int held() const { return count(&KnownShard::held); }
   int pending() const { return count(&KnownShard::pending); }
   bool has_ever_held() const {
     return std::any_of(shards_.begin(), shards_.end(),

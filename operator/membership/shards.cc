@@ -37,6 +37,14 @@ bool Shards::holds(int shard) const {
   return shards_[shard].held && member_.lease().time_left() > Duration::zero();
 }
 
+std::set<int> Shards::held() const {
+  std::set<int> held;
+  for (int shard = 0; shard < shards_.size(); ++shard) {
+    if (holds(shard)) held.insert(shard);
+  }
+  return held;
+}
+
 std::shared_ptr<void> Shards::keep(int shard) {
   int& kept = shards_[shard].kept;
   ++kept;

@@ -37,7 +37,7 @@ class Shards {
   bool holds(const Claim& claim) const;
   bool holds(int shard) const;
   bool is_draining(int shard) const { return shards_[shard].draining; }
-  int held() const { return shards_.held(); }
+  std::set<int> held() const;
   std::shared_ptr<void> keep(int shard);
   void take_no_more() { takes_no_more_ = true; }
   std::vector<OwnershipReport::Shard> report() const;

@@ -17,6 +17,7 @@ QueueController::QueueController(Dependencies deps)
       pod_shards_(deps.pod_shards),
       writer_(client_, membership_),
       look_at_(std::move(deps.look_at)),
+      guard_(std::move(deps.guard)),
       proof_(loop_, client_, *deps.jobs, *deps.pods, deps.log, [this] { on_progress(); }),
       old_pods_({loop_, client_.server_clock(), deps.jobs, deps.pods, membership_, pod_shards_,
                  proof_, std::move(deps.has_left)}),
@@ -57,6 +58,7 @@ reconciler::QueueView QueueController::view(const CachedQueue& queue, QueueBook&
   if (view.status.holder != self) book.tenure.lost();
   view.claimed = book.tenure.holds(self, queue.uid);
   view.may_count = view.claimed && proof_.is_new(queue.namespace_, book);
+  view.guard = guard_();
   view.since_write = book.last_write ? loop_.now() - *book.last_write : Duration::max();
   view.now = now();
   return view;
@@ -81,7 +83,8 @@ Task<controller::ReconcileResult> QueueController::reconcile(std::string key) {
   const std::optional<Duration> next_freed = state_.give_back(ns);
   std::uint64_t version = 0;
   const reconciler::QueueView seen = view(*queue, *book, self, version);
-  book->watch_lag(queue.get(), seen.now, loop_.now());
+  const CachedQueue* const may_admit = seen.guard.holds ? nullptr : queue.get();
+  book->watch_lag(may_admit, seen.now, loop_.now());
   reconciler::QueueDecision decision = reconciler::decide_queue(seen, book->line);
   controller::ReconcileResult result;
   result.wake_after = decision.wake_after;
@@ -114,7 +117,7 @@ Task<controller::ReconcileResult> QueueController::reconcile(std::string key) {
     report_admitted(*queue, *book, decision.admitted);
   }
   look_at_admitted(*queue, *book);
-  book->watch_lag(queue.get(), now(), loop_.now());
+  book->watch_lag(may_admit, now(), loop_.now());
   co_return result;
 }
 

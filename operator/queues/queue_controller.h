@@ -50,6 +50,7 @@ class QueueController : public controller::Controller {
     std::function<void(const std::string& key, controller::Priority priority)> look_at;
     // Nothing of the run's last attempt, which has ended, runs on its worker any more.
     std::function<bool(const codecs::CachedJob& job, const reconciler::Run& run)> has_left;
+    std::function<reconciler::GuardView()> guard;
   };
   explicit QueueController(Dependencies dependencies);
 
@@ -91,6 +92,7 @@ class QueueController : public controller::Controller {
   const jobs::PodShards& pod_shards_;
   controller::Writer writer_;
   std::function<void(const std::string& key, controller::Priority priority)> look_at_;
+  const std::function<reconciler::GuardView()> guard_;
   CacheProof proof_;
   OldPodsMonitor old_pods_;
   QueueState state_;

@@ -204,6 +204,14 @@ std::optional<Error> parse_batch_jobs(const Setting& setting, Options& options) 
   return wrong(setting, "is no choice of namespaces: give all, or a label selector of namespaces");
 }
 
+std::optional<Error> parse_require_guard(const Setting& setting, Options& options) {
+  if (setting.value != "true" && setting.value != "false") {
+    return wrong(setting, "is neither true nor false: give one of them");
+  }
+  options.require_guard = setting.value == "true";
+  return std::nullopt;
+}
+
 std::optional<Error> parse_deployment(const Setting& setting, Options& options) {
   if (!options.release_pods) return wrong(setting, "is for the command release-pods alone");
   options.deployment = setting.value;
@@ -215,7 +223,7 @@ std::optional<Error> parse_kubeconfig(const Setting& setting, Options& options) 
   return std::nullopt;
 }
 
-constexpr std::array<Flag, 17> kFlags = {{
+constexpr std::array<Flag, 18> kFlags = {{
     {"--kubeconfig", "HOLDFAST_KUBECONFIG", "FILE",
      "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, else ~/.kube/config",
      parse_kubeconfig},
@@ -235,6 +243,10 @@ constexpr std::array<Flag, 17> kFlags = {{
      "Run batch/v1 Jobs with managedBy: holdfast.dev/operator in all watched namespaces, or in "
      "those with these labels. Default: none",
      parse_batch_jobs},
+    {"--require-guard", "HOLDFAST_REQUIRE_GUARD", "true|false",
+     "Start no new attempt while the policies holdfast-guard-* are missing or changed. "
+     "Default: false",
+     parse_require_guard},
     {"--workers", "HOLDFAST_WORKERS", "NUMBER",
      "Reconciles of one namespace in flight at a time, 1 to 1000. Default: 16", parse_workers},
     {"--metrics-address", "HOLDFAST_METRICS_ADDRESS", "[IP]:PORT",

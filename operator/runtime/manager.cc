@@ -4,6 +4,7 @@
 
 #include "core/json.h"
 #include "operator/codecs/at_rest.h"
+#include "operator/membership/lease_codec.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -21,10 +22,12 @@ jobs::JobController::Config of_namespaces(jobs::JobController::Config config,
 
 Manager::Observed::Observed(const cache::Informer::Dependencies& shared, cache::Informer& pods,
                             const std::vector<std::string>& namespaces,
-                            observe::HeartbeatMonitor::WorkedOn worked_on)
+                            observe::HeartbeatMonitor::WorkedOn worked_on,
+                            std::unique_ptr<observe::Guard> guard_of)
     : nodes({shared.loop, shared.client, shared.random, shared.log, pods, namespaces}),
       heartbeats(shared, namespaces, std::move(worked_on)),
-      windows(shared.loop, shared.log) {}
+      windows(shared.loop, shared.log),
+      guard(std::move(guard_of)) {}
 
 Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Metrics metrics)
     : loop_(deps.loop),
@@ -42,8 +45,10 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                    },
                    [this](const codecs::CachedPod& pod) { job_controller_.drop_pod(pod); }},
                   config.membership.shards, config.namespaces),
-      observed_({loop_, deps.client, deps.random, log_}, caches_.pods, config.namespaces,
-                [this](const auto& lease) { return job_controller_.is_worked_on(lease); }),
+      observed_(
+          {loop_, deps.client, deps.random, log_}, caches_.pods, config.namespaces,
+          [this](const auto& lease) { return job_controller_.is_worked_on(lease); },
+          make_guard(deps, config)),
       membership_({loop_, deps.client, deps.random, log_}, config.membership,
                   membership_handlers(deps.telemetry, std::move(config.refuse))),
       readings_({loop_,
@@ -59,7 +64,8 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                          },
                          [this](const codecs::CachedJob& job, const reconciler::Run& run) {
                            return pool_controller_.places().at(job, run).left;
-                         }}),
+                         },
+                         [this] { return guard_view(); }}),
       pool_controller_({loop_, deps.client, log_, deps.telemetry, deps.events,
                         pools::PoolCaches{caches_.jobs, caches_.worker_pools, caches_.worker_pods,
                                           caches_.worker_leases},
@@ -79,7 +85,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                        caches_.jobs, caches_.pods, observed_.nodes, observed_.heartbeats,
                        observed_.windows, membership_, readings_, pod_shards_,
                        jobs::JobNeighbours(queue_controller_.permits(), &pool_controller_.places(),
-                                           &notifier_)},
+                                           &notifier_, observed_.guard.get())},
                       of_namespaces(std::move(config.jobs), config.namespaces),
                       std::move(metrics)) {
   controllers_.add(queue_controller_);
@@ -106,6 +112,37 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
   }
 }
 
+// What the guard holds, or no longer holds.
+void Manager::look_at_held() {
+  const std::set<int> shards = membership_.held_shards();
+  for (const int shard : shards) queue_controller_.look_at_all(shard);
+  if (lane_) lane_->controller->look_at_all_of(shards);
+  const cache::View<codecs::CachedJob> jobs(caches_.jobs);
+  jobs.for_each([this](const codecs::JobPtr& job) {
+    if (is_terminal(job->job.status.phase)) return;
+    if (!membership_.holds(reconciler::shard_key(job->job))) return;
+    job_controller_.queue().add(job->key(), jobs::priority_of(*job));
+  });
+}
+
+std::unique_ptr<observe::Guard> Manager::make_guard(const Dependencies& deps,
+                                                    const Config& config) {
+  if (!config.guard) return nullptr;
+  // All replicas see the same, and one says it.
+  const auto tell = [this, &events = deps.events,
+                     lease = events::ObjectReference{
+                         "coordination.k8s.io/v1", "Lease", config.membership.namespace_,
+                         membership::shard_lease_name(0), ""}](const std::string& fault) {
+    if (!membership_.holds_shard(0)) return;
+    events.record(lease, /*warning=*/true, reconciler::to_string(reconciler::Reason::kGuardMissing),
+                  "Hold", "no new attempt starts: " + fault);
+  };
+  observe::Guard::Dependencies guard{
+      loop_, deps.client, log_, config.guard->version, nullptr, [this] { look_at_held(); }};
+  if (config.guard->required) guard.on_fault = tell;
+  return std::make_unique<observe::Guard>(std::move(guard), config.guard->required);
+}
+
 void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
                         const std::vector<std::string>& namespaces) {
   const cache::Informer::Dependencies shared{loop_, deps.client, deps.random, log_};
@@ -120,7 +157,8 @@ void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
   lane_->controller = std::make_unique<lane_controller::LaneController>(
       lane_controller::LaneController::Dependencies{
           loop_, deps.client, log_, deps.events, caches_.jobs, *lane_->jobs, caches_.pods,
-          pod_shards_, lane_->namespaces.get(), membership_, namespaces.empty()});
+          pod_shards_, lane_->namespaces.get(), membership_, namespaces.empty(),
+          [this] { return guard_view(); }});
   controllers_.add(*lane_->controller);
 }
 
@@ -161,6 +199,7 @@ void Manager::start() {
   observed_.nodes.start();
   observed_.heartbeats.leases().start();
   membership_.leases().start();
+  if (observed_.guard) observed_.guard->start();
   readings_.begin([this] { begin(); });
 }
 
@@ -174,6 +213,7 @@ void Manager::begin() {
 void Manager::stop(std::function<void()> stopped) {
   stopping_ = true;
   readings_.stop();
+  if (observed_.guard) observed_.guard->stop();
   notifier_.stop();
   membership_.take_no_more();
   controllers_.stop([this, stopped = std::move(stopped)] {

@@ -22,6 +22,7 @@
 #include "operator/lane/lane_controller.h"
 #include "operator/membership/membership.h"
 #include "operator/notify/notifier.h"
+#include "operator/observe/guard.h"
 #include "operator/observe/heartbeat_monitor.h"
 #include "operator/observe/namespace_readings.h"
 #include "operator/observe/node_monitor.h"
@@ -57,6 +58,12 @@ class Manager {
       std::string selector;
     };
     std::optional<BatchJobs> batch_jobs = std::nullopt;
+    // Look for the guard (observe/guard.h). `version`: of this operator.
+    struct Guard {
+      bool required = false;
+      std::string version;
+    };
+    std::optional<Guard> guard = std::nullopt;
     // The operator can never work here; the error says what to do.
     std::function<void(Error)> refuse = nullptr;
   };
@@ -91,16 +98,19 @@ class Manager {
   queues::QueueController& queues() { return queue_controller_; }
   pools::PoolController& pools() { return pool_controller_; }
   notify::Notifier& notifier() { return notifier_; }
+  // What is wrong with the guard; empty: nothing, or not known.
+  std::string guard_fault() const { return observed_.guard ? observed_.guard->fault() : ""; }
 
  private:
-  // Nodes and heartbeats, as this replica has seen them.
+  // Nodes, heartbeats and the guard, as this replica has seen them.
   struct Observed {
     Observed(const cache::Informer::Dependencies& shared, cache::Informer& pods,
              const std::vector<std::string>& namespaces,
-             observe::HeartbeatMonitor::WorkedOn worked_on);
+             observe::HeartbeatMonitor::WorkedOn worked_on, std::unique_ptr<observe::Guard> guard);
     observe::NodeMonitor nodes;
     observe::HeartbeatMonitor heartbeats;
     observe::WindowKeeper windows;
+    std::unique_ptr<observe::Guard> guard;  // null: nobody looks for it
   };
   // batch/v1 Jobs.
   struct Lane {
@@ -110,6 +120,12 @@ class Manager {
   };
   membership::Membership::Handlers membership_handlers(jobs::Telemetry& telemetry,
                                                        std::function<void(Error)> refuse);
+  std::unique_ptr<observe::Guard> make_guard(const Dependencies& dependencies,
+                                             const Config& config);
+  void look_at_held();
+  reconciler::GuardView guard_view() const {
+    return observed_.guard ? observed_.guard->view() : reconciler::GuardView{};
+  }
   void make_lane(Dependencies& dependencies, const Config::BatchJobs& lane,
                  const std::vector<std::string>& namespaces);
   void begin();

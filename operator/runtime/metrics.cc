@@ -38,6 +38,7 @@ void Metrics::State::refresh() {
   if (sources.pools) pools.refresh(sources.pools());
   if (sources.notifications) notifications.refresh(sources.notifications());
   if (sources.ownership) replica.refresh_ownership(sources.ownership());
+  if (sources.lacks_guard) replica.refresh_guard(sources.lacks_guard());
   if (sources.events_dropped) replica.refresh_events(sources.events_dropped());
   if (sources.queue_depth) work.set_depth(sources.queue_depth());
   if (sources.unfinished_work && sources.longest_running) {

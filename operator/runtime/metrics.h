@@ -41,6 +41,7 @@ class Metrics : public jobs::Telemetry {
     std::function<Duration()> oldest_overdue;
     std::function<std::map<std::string, WatchState>()> watches;  // by kind
     std::function<membership::OwnershipReport()> ownership;
+    std::function<bool()> lacks_guard;
     std::function<std::uint64_t()> events_dropped;
     std::function<std::size_t()> queue_depth;
     std::function<Duration()> unfinished_work;

@@ -49,9 +49,10 @@ struct Options {
   std::string notifications;  // file of targets (notify/targets.h); empty: none
   // Which namespaces' batch/v1 Jobs are run (spec.managedBy): none, "all", or a label selector.
   std::string batch_jobs;
-  bool release_pods = false;  // run the command release-pods instead of the operator
-  std::string deployment;     // its --deployment: the operator's Deployment, scaled to zero
-  std::string print;          // not empty: --help or --version; print it and end with 0
+  bool require_guard = false;  // no new attempt starts without it (observe/guard.h)
+  bool release_pods = false;   // run the command release-pods instead of the operator
+  std::string deployment;      // its --deployment: the operator's Deployment, scaled to zero
+  std::string print;           // not empty: --help or --version; print it and end with 0
 };
 
 // The sources of the defaults, as a parameter, so that parsing is a pure function.

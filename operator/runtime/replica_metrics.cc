@@ -28,6 +28,9 @@ ReplicaMetrics::ReplicaMetrics(prometheus::Registry& registry)
       shards_orphaned_(gauges(registry, "holdfast_shards_orphaned",
                               "Shards that no live member holds, as this replica sees them.")
                            .Add({})),
+      guard_missing_(gauges(registry, "holdfast_guard_missing",
+                            "1 while the policies of the guard are missing or changed.")
+                         .Add({})),
       shard_moves_(counters(registry, "holdfast_shard_moves_total",
                             "Shards that came to this replica or left it, by how.")),
       events_dropped_(counters(registry, "holdfast_events_dropped_total",
@@ -69,6 +72,8 @@ void ReplicaMetrics::refresh_ownership(const membership::OwnershipReport& report
   shards_held_.Set(held);
   shards_orphaned_.Set(orphaned);
 }
+
+void ReplicaMetrics::refresh_guard(bool is_missing) { guard_missing_.Set(is_missing ? 1 : 0); }
 
 void ReplicaMetrics::refresh_events(std::uint64_t dropped) {
   raise_to(events_dropped_, static_cast<double>(dropped));

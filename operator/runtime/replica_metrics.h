@@ -29,6 +29,7 @@ class ReplicaMetrics {
   void refresh_watches(const std::map<std::string, WatchState>& by_kind);
   void refresh_ownership(const membership::OwnershipReport& report);
   void refresh_events(std::uint64_t dropped);
+  void refresh_guard(bool is_missing);
 
  private:
   Gauges& watch_quiet_;
@@ -40,6 +41,7 @@ class ReplicaMetrics {
   prometheus::Gauge& members_;
   prometheus::Gauge& shards_held_;
   prometheus::Gauge& shards_orphaned_;
+  prometheus::Gauge& guard_missing_;
   Counters& shard_moves_;
   prometheus::Counter& events_dropped_;
 };

@@ -103,6 +103,7 @@ void Session::make_parts(const Options& options, notify::Targets targets) {
     const std::string selector = options.batch_jobs == "all" ? "" : options.batch_jobs;
     config.batch_jobs = Manager::Config::BatchJobs{selector};
   }
+  config.guard = Manager::Config::Guard{options.require_guard, kVersion};
   config.jobs.agent_image = options.agent_image;
   config.jobs.pool.workers = options.workers;
   config.refuse = deps_.refuse;
@@ -155,6 +156,7 @@ Metrics::Sources Session::metric_sources() {
     return watches;
   };
   sources.ownership = [this] { return manager_->ownership(); };
+  sources.lacks_guard = [this] { return !manager_->guard_fault().empty(); };
   sources.events_dropped = [this] { return events_->dropped(); };
   sources.queue_depth = [this] { return manager_->jobs().queue().depth(); };
   sources.unfinished_work = [this] { return manager_->jobs().queue().unfinished_work(); };

@@ -86,6 +86,10 @@ constexpr Entry kAdvice[] = {
       "Nothing, unless it happens often: then look whether the pods reach the API server, or set a "
       "higher heartbeat.leaseDurationSeconds in new jobs.",
       {kNode}}},
+    {Reason::kGuardMissing,
+     {"the policies that refuse wrong writes of jobs are missing or changed, so no attempt starts",
+      "Ask who installed Holdfast to install them again, with the chart of the version that runs.",
+      {"kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"}}},
     {Reason::kHandedBack,
      {"the worker had to leave and gave the attempt back before it began", ""}},
     {Reason::kHeartbeatAwaited,
@@ -370,31 +374,6 @@ std::string_view heading_of(std::string_view reason) {
   if (reconciler::parse_reason(std::string(reason))) return reason;
   const ForeignEntry* const found = foreign(reason);
   return found ? found->heading : std::string_view();
-}
-
-std::optional<std::string> fill_gaps(std::string_view text, const Gaps& gaps) {
-  std::string filled;
-  while (!text.empty()) {
-    const std::size_t open = text.find('{');
-    filled += text.substr(0, open);
-    if (open == std::string_view::npos) break;
-    text.remove_prefix(open);
-    const std::size_t close = text.find('}');
-    const std::string_view name = text.substr(1, close == std::string_view::npos ? 0 : close - 1);
-    // Braces of JSON are no gaps.
-    const bool is_gap = !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz") ==
-                                             std::string_view::npos;
-    if (!is_gap) {
-      filled += '{';
-      text.remove_prefix(1);
-      continue;
-    }
-    const auto value = gaps.find(name);
-    if (value == gaps.end() || value->second.empty()) return std::nullopt;
-    filled += value->second;
-    text.remove_prefix(close + 1);
-  }
-  return filled;
 }
 
 }  // namespace holdfast::plugin

@@ -3,13 +3,10 @@
 //
 //   const Advice& advice = advice_on(Reason::kQueued);
 //
-// Texts and commands have gaps, such as {job}. fill_gaps() puts the job's own names in.
+// Texts and commands have gaps, such as {job} (gaps.h).
 #pragma once
 
 #include <array>
-#include <map>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "reconciler/api.h"
@@ -31,10 +28,5 @@ const Advice& advice_on(const reconciler::AnyReason& reason);
 
 // The heading of docs/reasons.md that says more about such a reason. Empty: there is none.
 std::string_view heading_of(std::string_view reason);
-
-// Gaps: {job} {ns} {pod} {node} {attempt} {index} {queue} {pool} {worker} {uid}. None: the text has
-// a gap that has no value.
-using Gaps = std::map<std::string, std::string, std::less<>>;
-std::optional<std::string> fill_gaps(std::string_view text, const Gaps& gaps);
 
 }  // namespace holdfast::plugin

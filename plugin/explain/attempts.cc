@@ -57,7 +57,9 @@ std::optional<Bound> bound_of(const AnyReason& reason) {
   if (is_one_of({kPodTerminating, kRunsStopped})) return Bound{'G', "given up"};
   if (is_one_of({kPodTemplateRefused})) return Bound{'F', "the job fails"};
   if (is_one_of({kPodGated, kPodUnschedulable})) return Bound{'S', "schedule deadline"};
-  if (is_one_of({kPodRunning, kWorkerRunning, kPaused, kQueued})) return std::nullopt;
+  if (is_one_of({kPodRunning, kWorkerRunning, kPaused, kQueued, kGuardMissing})) {
+    return std::nullopt;
+  }
   return Bound{'S', "start deadline"};
 }
 

@@ -8,6 +8,7 @@
 #include "plugin/base/job_text.h"
 #include "plugin/explain/advice.h"
 #include "plugin/explain/explain.h"
+#include "plugin/explain/gaps.h"
 #include "plugin/explain/model.h"
 #include "plugin/explain/outlook.h"
 

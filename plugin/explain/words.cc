@@ -3,6 +3,7 @@
 
 #include "api/docs_link.h"
 #include "core/utf8.h"
+#include "plugin/explain/gaps.h"
 #include "plugin/explain/parts.h"
 #include "plugin/terminal/cells.h"
 #include "plugin/terminal/moments.h"

@@ -8,6 +8,7 @@
 #include "core/utf8.h"
 #include "plugin/base/job_text.h"
 #include "plugin/explain/advice.h"
+#include "plugin/explain/gaps.h"
 #include "plugin/explain/json_put.h"
 #include "plugin/terminal/cells.h"
 #include "plugin/ui/actions.h"

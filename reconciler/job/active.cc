@@ -118,6 +118,7 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
 bool expect_to_open(const Opening& opening, Plan& plan) {
   if (opening.due) plan.wake_at(*opening.due);
   if (opening.wants_turn) plan.await_creation();
+  if (opening.wants_guard) plan.wake_in(kGuardLook);
   if (opening.wants_permit) plan.await_permit();
   plan.await_slots(opening.wants_slots, opening.wants_empty);
   return plan.confirm(opening.to_confirm);

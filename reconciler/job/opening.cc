@@ -100,13 +100,15 @@ Opening::Wait hindrance(const Context& context, const Run& run, bool just_ended,
       const bool waits = any_pod_lives(context) || awaited_creation(context, run);
       return waits ? Opening::Wait::kOldPod : wait_for_permit(context);
     }
+    if (context.view.observed.guard.holds) return Opening::Wait::kGuard;
     // The pods' watch may lag behind the job's, and somebody may have removed labels.
     const bool looked = just_ended || context.view.seen(position).observed.confirmed;
     if (!looked && !run.pod_name.empty() && turn == Opening::Wait::kNothing) {
       return Opening::Wait::kConfirm;
     }
   }
-  return context.has_permit ? turn : wait_for_permit(context);
+  if (!context.has_permit) return wait_for_permit(context);
+  return context.view.observed.guard.holds ? Opening::Wait::kGuard : turn;
 }
 
 // The runs that may be opened, by index: those that wait, and, if one `may_begin`, the first one
@@ -194,13 +196,31 @@ std::size_t intents_without_pod(const Context& context, const Status& next) {
 
 }  // namespace
 
-bool is_held_back(const Context& context, const Status& next) {
-  const Spec& spec = context.spec;
-  if (context.job.unknown.empty() || spec.suspend || spec.cancel) return false;
+namespace {
+
+bool has_runs_to_open(const Spec& spec, const Status& next) {
+  if (spec.suspend || spec.cancel) return false;
   std::int64_t open = 0;
   for (const Run& run : next.runs) open += run.open() ? 1 : 0;
   const std::int64_t begun_or_over = next.completed.size() + next.failed.size() + open;
   return open < spec.parallelism && begun_or_over < spec.wanted();
+}
+
+}  // namespace
+
+bool is_held_back(const Context& context, const Status& next) {
+  return !context.job.unknown.empty() && has_runs_to_open(context.spec, next);
+}
+
+bool is_held_by_guard(const Context& context, const Status& next) {
+  if (!context.view.observed.guard.holds || !has_runs_to_open(context.spec, next)) return false;
+  const auto rests = [&](const Run& run) {
+    return !run.open() && *run.next_attempt_time > context.now;
+  };
+  const std::int64_t resting = std::count_if(next.runs.begin(), next.runs.end(), rests);
+  const auto open =
+      std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
+  return context.spec.wanted() - next.completed.size() - next.failed.size() > open + resting;
 }
 
 Opening leave_out_runs(const Context& context) {
@@ -234,12 +254,14 @@ std::optional<Time> end_of_wait(const Context& context, const Run& run, Opening:
 // The run cannot start its next attempt. `open`: how many others are open in `next`.
 void record_wait(const Context& context, const Run& run, Opening::Wait wait, const Status& next,
                  std::int64_t open, Opening& opening) {
-  // A job that waits in its queue says so, whatever its other runs wait for.
-  if (opening.wait == Opening::Wait::kNothing || wait == Opening::Wait::kPermit) {
+  // A job that waits in its queue, or for the guard, says so, whatever its other runs wait for.
+  const bool is_jobs = wait == Opening::Wait::kPermit || wait == Opening::Wait::kGuard;
+  if (opening.wait == Opening::Wait::kNothing || is_jobs) {
     opening.wait = wait;
     opening.index = run.index;
   }
   if (wait == Opening::Wait::kTurn) opening.wants_turn = true;
+  if (wait == Opening::Wait::kGuard) opening.wants_guard = true;
   if (wait == Opening::Wait::kPermit) opening.wants_permit = true;
   if (wait == Opening::Wait::kWorker) opening.wants_slots = runs_that_wait(context, next, open);
   if (wait == Opening::Wait::kEmptyWorker) {
@@ -306,7 +328,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
       continue;
     }
     if (wait == Opening::Wait::kTurn || wait == Opening::Wait::kPermit ||
-        (wait == Opening::Wait::kWorker && !may_go_on)) {
+        wait == Opening::Wait::kGuard || (wait == Opening::Wait::kWorker && !may_go_on)) {
       break;
     }
   }

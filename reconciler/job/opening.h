@@ -28,6 +28,7 @@ struct Opening {
     kConfirm,      // a live read of its old pod
     kPaused,       // spec.parallelism is 0
     kVersion,      // of the operator: it does not know all of the job's spec
+    kGuard,        // Observed::guard
   };
   Wait wait = Wait::kNothing;
   std::int64_t index = 0;                // of that run
@@ -37,6 +38,8 @@ struct Opening {
   bool opened = false;
   // A run waits for its turn to create a pod, whatever the first one waits for.
   bool wants_turn = false;
+  // A run would open if the guard were as it should be: look again then.
+  bool wants_guard = false;
   // A run would open if the job's queue admitted it.
   bool wants_permit = false;
   // So many runs would open if the job's pool had slots for them.
@@ -63,6 +66,8 @@ Opening leave_out_runs(const Context& context);
 
 // A run could open if this version of the operator knew all of the job's spec.
 bool is_held_back(const Context& context, const Status& next);
+// A run could open now if the guard were as it should be.
+bool is_held_by_guard(const Context& context, const Status& next);
 
 // The end of the run's recorded back-off, which an edit may not put off for ever. None: its attempt
 // is open.

@@ -165,6 +165,9 @@ bool report_worst_run(const Context& context, const std::vector<RunStepAt>& step
   if (is_held_back(context, status)) {
     status.waiting->message +=
         "; no further run opens: " + version_waiting(context, std::nullopt).message;
+  } else if (is_held_by_guard(context, status) && !context.view.observed.guard.fault.empty()) {
+    status.waiting->message +=
+        "; no further run opens: " + guard_waiting(context, std::nullopt).message;
   }
   if (stalled) {
     set_condition(status, "Stalled", true, status.waiting->reason.text(), status.waiting->message,
@@ -261,6 +264,8 @@ void say_why_not_open(const Context& context, const Opening& opening, const Atte
     status.waiting = paused_waiting(context);
   } else if (opening.wait == Opening::Wait::kVersion) {
     status.waiting = version_waiting(context, active_deadline(context, status));
+  } else if (opening.wait == Opening::Wait::kGuard) {
+    status.waiting = guard_waiting(context, active_deadline(context, status));
   } else if (opening.wait == Opening::Wait::kOldPod) {
     status.waiting = old_pod_waiting(context);
   } else if (opening.wait == Opening::Wait::kPermit) {

@@ -21,7 +21,8 @@ void wait_for_backoff(const Context& context, Time due, Plan& plan) {
         reported == Reason::kOldPodNotEnded || reported == Reason::kPodCreationUnanswered ||
         reported == Reason::kWorkerStopping || reported == Reason::kWorkerAwaited ||
         reported == Reason::kAwaitsEmptyWorker || reported == Reason::kPoolMissing ||
-        reported == Reason::kNotKnownToThisVersion || waits.says_queued()) {
+        reported == Reason::kNotKnownToThisVersion || reported == Reason::kGuardMissing ||
+        waits.says_queued()) {
       waits.waiting = backoff_waiting(context, due);
     }
     waits.waiting->deadline = context.deadline ? std::min(*context.deadline, due) : due;
@@ -101,6 +102,14 @@ void report_version_wait(const Context& context, Plan& plan) {
   plan.inform(std::move(status));
 }
 
+void report_guard(const Context& context, Plan& plan) {
+  if (context.view.observed.guard.fault.empty()) return;  // the job is told
+  Status status = context.job.status;
+  settle_phase(context, status);
+  status.waiting = guard_waiting(context, active_deadline(context, status));
+  plan.inform(std::move(status));
+}
+
 void report_pause(const Context& context, Plan& plan) {
   Status status = context.job.status;
   settle_phase(context, status);
@@ -143,6 +152,8 @@ void wait_to_open(const Context& context, const Opening& opening, Plan& plan) {
       return report_pause(context, plan);
     case Opening::Wait::kVersion:
       return report_version_wait(context, plan);
+    case Opening::Wait::kGuard:
+      return report_guard(context, plan);
     case Opening::Wait::kBackoff:
       return wait_for_backoff(context, *opening.due, plan);
     case Opening::Wait::kOldPod:

@@ -40,8 +40,19 @@ struct Why {
   std::string message;
 };
 
-Why why_it_stops(const QueueSpec& spec, const QueueStatus& next, const Line& line) {
+// As if the user held it: so nothing takes a token, and the jobs keep their places.
+QueueSpec held_by_guard(const QueueView& view) {
+  QueueSpec spec = view.spec;
+  spec.hold = spec.hold || view.guard.holds;
+  return spec;
+}
+
+Why why_it_stops(const QueueView& view, const QueueStatus& next, const Line& line) {
+  const QueueSpec& spec = view.spec;
   if (spec.hold) return {"Held", "spec.hold is true: no job starts"};
+  if (view.guard.holds) {
+    return {to_string(Reason::kGuardMissing), "no job starts: " + view.guard.fault};
+  }
   if (!spec.unknown.empty()) {
     return {to_string(Reason::kNotKnownToThisVersion),
             "no job starts, because this version of the operator does not know: " + spec.unknown};
@@ -114,7 +125,11 @@ QueueDecision decide_queue(const QueueView& view, Line& line) {
     decision.awaits_caches = true;
     return decision;
   }
-  const QueueSpec& spec = view.spec;
+  if (view.guard.holds && view.guard.fault.empty()) {
+    decision.wake_after = kGuardLook;
+    return decision;
+  }
+  const QueueSpec spec = held_by_guard(view);
   const Duration pause = pause_after_write(line) - view.since_write;
   if (pause > Duration::zero() && could_admit(spec, view.status.tokens, view.now, line)) {
     decision.wake_after = pause;
@@ -130,7 +145,7 @@ QueueDecision decide_queue(const QueueView& view, Line& line) {
   next.oldest_since = whole(line.oldest_since());
   next.head = line.head(kHeadLimit);
   next.observed_generation = view.generation;
-  report(why_it_stops(spec, next, line), view.now, next);
+  report(why_it_stops(view, next, line), view.now, next);
   const bool is_empty_handed = spec.rate && next.tokens->count == 0 && line.next() && spec.admits();
   if (is_empty_handed && !is_full(spec, line)) {
     decision.wake_after =

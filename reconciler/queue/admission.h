@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "reconciler/observed.h"
 #include "reconciler/queue/line.h"
 #include "reconciler/queue/queue.h"
 
@@ -31,6 +32,7 @@ struct QueueView {
   std::string self;         // the name of this replica's tenure
   bool claimed = false;     // `self` has claimed this queue (QueueTenure::holds)
   bool may_count = false;   // and its caches are as new as the claim
+  GuardView guard;          // while it holds, nothing is admitted
   Duration since_write{0};  // since this process last wrote the status; long, if it never did
   Time now{};
 };

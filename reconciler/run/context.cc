@@ -36,6 +36,16 @@ Waiting version_waiting(const Context& context, std::optional<Time> deadline) {
                  deadline};
 }
 
+Waiting guard_waiting(const Context& context, std::optional<Time> deadline) {
+  const GuardView& guard = context.view.observed.guard;
+  if (guard.fault.empty()) {
+    return Waiting{Reason::kGuardMissing, "the operator looks for the policies of the guard",
+                   "the next attempt starts once it has found them", deadline};
+  }
+  return Waiting{Reason::kGuardMissing, guard.fault, "the next attempt starts once " + guard.remedy,
+                 deadline};
+}
+
 bool reported_deadline_has_passed(const Context& context) {
   const auto& reported = context.job.status.waiting;
   return reported && reported->deadline && *reported->deadline <= context.now;

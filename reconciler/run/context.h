@@ -53,6 +53,8 @@ inline const char* deadline_message(const Context& context) {
 // This version of the operator does not know all of the job's spec, or of its pool's: no attempt
 // starts.
 Waiting version_waiting(const Context& context, std::optional<Time> deadline);
+// Observed::guard holds: no attempt starts.
+Waiting guard_waiting(const Context& context, std::optional<Time> deadline);
 
 // `position`: the run's in status.runs. Beyond its end: a run that has not begun.
 RunContext of_run(const Context& context, std::size_t position);

@@ -13,7 +13,7 @@ FUNCTIONS = {"absent", "and", "by", "exported_namespace", "histogram_quantile", 
              "queue", "rate", "sum", "target"}
 ALERTS = {"HoldfastJobPastItsDeadline", "HoldfastRecoveryOverItsBound", "HoldfastNobodyAtWork", "HoldfastWatchStale",
           "HoldfastQueueAdmitsNothing", "HoldfastJobsFailed", "HoldfastQueueWaitsLong", "HoldfastPoolGivesNoSlot",
-          "HoldfastNotificationsFail"}
+          "HoldfastNotificationsFail", "HoldfastGuardMissing"}
 
 
 @pytest.fixture(scope="module")

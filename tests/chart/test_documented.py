@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from chart import NAMESPACE, ROOT
 from doc_blocks import blocks
-from holdfast import FINALIZER
+from holdfast import FINALIZER, GUARD_PATH, wait_for_guard
 from localcluster import wait_for
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -43,6 +43,8 @@ def moved(cluster):
     """Jobs in the cluster, with all that its controller writes into them, and the definition."""
     cluster.kubectl("apply", "-f", str(ROOT / "crds"))
     wait_for("DurableJobs to be served", lambda: cluster.kubectl("get", "dj", check=False).returncode == 0, 60)
+    cluster.kubectl("apply", "-f", str(GUARD_PATH))
+    wait_for_guard(cluster)
     jobs = [
         batch_job("plain"),
         batch_job("full", labels=BY_KUEUE, suspend=True, backoffLimit=2, activeDeadlineSeconds=60,

@@ -215,7 +215,8 @@ def test_what_is_made_from_the_chart_is_up_to_date():
 def test_listed_namespaces_and_no_others_get_rights_on_jobs(helm):
     objects = helm.objects({"watchNamespaces": ["media", "proofs"], "workerNamespaces": ["media"]})
     everywhere = pick(objects, "ClusterRole", name="holdfast")
-    assert {rule["resources"][0] for rule in everywhere["rules"]} == {"nodes", "validatingadmissionpolicybindings"}
+    assert {rule["resources"][0] for rule in everywhere["rules"]} == {
+        "nodes", "validatingadmissionpolicies", "validatingadmissionpolicybindings"}
     writers = [item["metadata"]["namespace"] for item in objects if item["kind"] == "Role" and any(
         "leases" in rule["resources"] and "update" in rule["verbs"] for rule in item["rules"])]
     assert sorted(writers) == ["holdfast-system", "media"]

@@ -12,6 +12,7 @@ from localcluster import wait_for
 PRIVILEGED = {"containers": [{"name": "x", "image": "x", "securityContext": {"privileged": True}}]}
 LIMIT = "--timeout=60s"
 LIMITED = {"watchNamespaces": ["proofs"], "workerNamespaces": []}
+SECOND = LIMITED | {"guard": {"enabled": False}}
 
 
 def pod_of(item):
@@ -100,7 +101,7 @@ def limited(admin, release):
 
 def test_after_uninstall_definition_and_jobs_are_there_and_nothing_else(admin, cluster, limited):
     other = ["--namespace=proofs", "--wait", LIMIT]
-    admin("install", "other", CHART, *other, values=LIMITED | {"nameOverride": "other"})
+    admin("install", "other", CHART, *other, values=SECOND | {"nameOverride": "other"})
     cluster.kubectl("apply", "-f", str(ROOT / "examples/one-shot.yaml"))
     admin("uninstall", "other", *other, "--no-hooks")
     kinds = "deploy,svc,sa,netpol,pdb,role,rolebinding,clusterrole,clusterrolebinding"
@@ -118,7 +119,7 @@ def test_after_uninstall_definition_and_jobs_are_there_and_nothing_else(admin, c
 ])  # fmt: skip
 def test_a_second_release_that_would_get_in_the_way_is_refused(admin, limited, namespace, watched, words):
     done = admin("install", "second", CHART, f"--namespace={namespace}", check=False,
-                 values=LIMITED | {"watchNamespaces": watched, "checkOtherNamespaces": namespace != NAMESPACE})
+                 values=SECOND | {"watchNamespaces": watched, "checkOtherNamespaces": namespace != NAMESPACE})
     assert done.returncode != 0
     assert words in done.stderr
 
@@ -161,7 +162,7 @@ def test_an_account_that_may_not_look_into_other_namespaces_installs_upgrades_an
     assert cluster.kubectl("auth", "can-i", "list", "deployments", "-A", f"--as={ACCOUNT}", check=False
                            ).stdout == "no\n"
     values = {"nameOverride": "ci", "watchNamespaces": ["proofs"], "workerNamespaces": [],
-              "authorPolicy": {"enabled": False}, "flowControl": {"enabled": False}}
+              "authorPolicy": {"enabled": False}, "flowControl": {"enabled": False}, "guard": {"enabled": False}}
     deployer("upgrade", release, CHART, "--wait", LIMIT, values={"replicas": 1})
     deployer("upgrade", release, CHART, "--wait", LIMIT, values={})
     denied = deployer("install", "ci", CHART, "--dry-run=server", check=False,
@@ -203,8 +204,10 @@ def test_a_namespace_with_a_durablejob_that_an_outbox_holds_is_not_taken_off_the
 
 
 def test_two_releases_stand_side_by_side(admin, cluster, limited):
+    done = admin("install", "second", CHART, "--namespace=media", check=False, values=LIMITED)
+    assert f"release {limited} in namespace {NAMESPACE} has it: set guard.enabled=false" in done.stderr
     second = ["second", CHART, "--namespace=media", "--wait", LIMIT]
-    admin("install", *second, values=LIMITED)
+    admin("install", *second, values=SECOND)
     deployments = json.loads(cluster.kubectl("get", "deploy", "-A", "-o", "json").stdout)["items"]
     assert {pick(deployments, "Deployment", name=name)["metadata"]["namespace"]
             for name in (limited, "second")} == {NAMESPACE, "media"}

@@ -11,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests/support")]
 
-from holdfast import CRDS, Jobs, Operator  # noqa: E402
+from holdfast import CRDS, GUARD_PATH, Jobs, Operator, wait_for_guard  # noqa: E402
 from kueue import Kueue  # noqa: E402
 from lane import BatchJobs  # noqa: E402
 from localcluster import Cluster, wait_for  # noqa: E402
@@ -53,7 +53,7 @@ def pinned_kubernetes():
 
 @pytest.fixture(scope="session")
 def bare_cluster():
-    """etcd and kube-apiserver with the CRDs, and nothing that acts on what the tests write there."""
+    """etcd and kube-apiserver with the CRDs and the guard, and nothing that acts on what the tests write there."""
     with Cluster(nodes=0, kwok=False, controller_manager=False, scheduler=False, audit=False) as cluster:
         cluster.kubectl("apply", "-f", str(CRDS))
 
@@ -62,6 +62,8 @@ def bare_cluster():
             return cluster.kubectl("get", "dj,jq,wp", check=False).returncode == 0
 
         wait_for("the API server to serve DurableJobs", served, 60)
+        cluster.kubectl("apply", "-f", str(GUARD_PATH))
+        wait_for_guard(cluster)
         yield cluster
 
 

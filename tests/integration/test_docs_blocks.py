@@ -11,7 +11,7 @@ import yaml
 from chart import CHART, NAMESPACE, RELEASE, Helm
 from doc_pages import pages
 from fake_kubelet import FakeKubelet
-from holdfast import Operator, job
+from holdfast import Operator, job, remove_guard, wait_for_guard
 from lane import LANE
 from localcluster.tools import ensure_helm
 from page_shell import PageShell
@@ -118,8 +118,10 @@ def shell(cluster, tmp_path_factory):
         kubelet.logs = Logs()
         for number in range(CLUSTER["nodes"]):
             kubelet.answer_for(f"node-{number}")
+        remove_guard(cluster)
         shell.begin("install")
         shell.run(INSTALL)
+        wait_for_guard(cluster)
         kubeconfig = cluster.kubeconfig_for(SERVICE_ACCOUNT, GROUPS, folder / "operator.yaml")
         with Operator(cluster, *LANE, kubeconfig=kubeconfig):
             yield shell

@@ -81,7 +81,7 @@ def test_a_container_that_cannot_start_beside_one_that_runs_is_told(jobs):
 def test_what_kept_a_pod_from_starting_outlives_the_deadline_that_ends_it(jobs, spec):
     name = f"kept-{len(spec)}"
     report(jobs, make(jobs, name, **spec), "Pending", main=MISSING)
-    status = jobs.wait(name, lambda _: "FailureTarget" in jobs.conditions(name), 60)
+    status = jobs.wait(name, lambda now: "FailureTarget" in {one["type"] for one in now.get("conditions", [])}, 60)
     why = 'container main: CreateContainerConfigError: configmap "settings" not found'
     assert why in status["history"][-1]["message"]
     assert why in jobs.conditions(name)["FailureTarget"]["message"]

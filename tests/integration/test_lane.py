@@ -143,6 +143,7 @@ def test_restart_policy_on_failure_runs_as_never(batch):
     ("typo", "names no field", {"fields": {"holdfast.dev/lostAfter": "60"}}),
     ("words", "whole number of seconds", {"fields": {"holdfast.dev/lostAfterSeconds": "a minute"}}),
     ("little", "lostAfterSeconds", {"fields": {"holdfast.dev/lostAfterSeconds": "1"}}),
+    ("beats", "progressDeadlineSeconds must be", {"fields": {"holdfast.dev/heartbeat": '{"progressDeadlineSeconds": 20}'}}),
 ])
 def test_a_job_that_cannot_be_mapped_is_failed_with_a_message(batch, name, why, change):
     batch.apply(batch_job(name, **change))

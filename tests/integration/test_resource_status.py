@@ -269,7 +269,7 @@ def test_a_full_outbox_is_accepted_and_one_more_entry_is_not(api):
 @pytest.mark.parametrize("field", ATTEMPT)
 def test_no_history_of_a_finished_job_is_changed(api, finished, field):
     entry = (without(ATTEMPT, field) if field not in ("attempt", "outcome") else {**ATTEMPT, "attempt": 9})
-    refused(api.put_status(finished, {**FULL, "history": [entry]}), "final")
+    refused(api.put_status(finished, {**FULL, "history": [entry]}), "status.history: Forbidden: history only grows")
 
 
 @pytest.mark.parametrize("phase", sorted(TERMINAL))

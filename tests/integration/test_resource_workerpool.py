@@ -298,6 +298,11 @@ CHANGES = {
 def test_what_a_job_of_a_pool_is_never_changes(api, case, phase):
     change, fragment = CHANGES[case]
     current = in_phase(api, of_pool(payload="1"), phase)
+    # The core is asked first: a job has its template or its pool for ever.
+    if change.get("template"):
+        fragment = "the template is immutable" if phase != "Suspended" else IMMUTABLE_POOL
+    if case == "no-pool" and phase == "Suspended":
+        fragment = "a job has either a template or a workerPool"
     refused(api.patch(current["metadata"]["name"], {"spec": change}), fragment)
 
 

@@ -4,7 +4,7 @@ One story that makes it use all of its rights, and then the API server's audit l
 and has no right to is looked for after every file's tests, in conftest.py."""
 
 from fence import install_fence
-from holdfast import QUICK_LEASES, Jobs, Operator, job, runs
+from holdfast import GUARD_PATH, QUICK_LEASES, Jobs, Operator, job, remove_guard, runs, wait_for_guard
 from lane import LANE, BatchJobs, batch_job
 from localcluster import wait_for
 from pools import Pools, pool
@@ -118,6 +118,14 @@ def refuse_pods(jobs):
     wait_for("the refusal to be told", is_told, 60)
 
 
+def miss_guard(cluster):
+    """It is told in the operator's own namespace, once for each look that misses it."""
+    remove_guard(cluster)
+    events = "/apis/events.k8s.io/v1/namespaces/holdfast-system/events"
+    wait_for("the missing guard to be told", lambda: any(
+        event["reason"] == "GuardMissing" for event in cluster.api("GET", events)[1]["items"]), 60)
+
+
 EVENT_READ = ("events.k8s.io", "events", "get", "")
 
 
@@ -130,7 +138,8 @@ def test_every_right_that_is_granted_is_used(cluster, namespace):
         missing[:] = unused(set.union(*cluster.audit_rights(AGENT)))
         return not missing
 
-    with Operator(cluster, "--agent-image=holdfast:test", *LANE, leases=QUICK_LEASES) as first:
+    flags = ("--agent-image=holdfast:test", "--require-guard=true", *LANE)
+    with Operator(cluster, *flags, leases=QUICK_LEASES) as first:
         ordinary_troubles(Jobs(cluster))
         hand_over(Jobs(cluster))
         end_run(Jobs(cluster))
@@ -139,9 +148,10 @@ def test_every_right_that_is_granted_is_used(cluster, namespace):
         run_batch_jobs(cluster, namespace)
         lose_node(cluster, Jobs(cluster))
         refuse_pods(Jobs(cluster, namespace))
+        miss_guard(cluster)
         first.kill()
     # Takes the shards of a dead replica over, and sees the API server go away: then it lists.
-    with Operator(cluster, "--agent-image=holdfast:test", *LANE, leases=QUICK_LEASES):
+    with Operator(cluster, *flags, leases=QUICK_LEASES):
         # While the API server is new it refuses for another reason, which would be another Event.
         wait_for("the Event of the refusal to be read", lambda: EVENT_READ not in unused(
             set.union(*cluster.audit_rights(AGENT))), 120)
@@ -151,3 +161,6 @@ def test_every_right_that_is_granted_is_used(cluster, namespace):
             wait_for("all rights to be used", all_used, 180)
         except Exception as error:
             raise AssertionError(f"granted and never used (group, resource, verb, namespace): {missing}") from error
+        finally:
+            cluster.kubectl("apply", "-f", str(GUARD_PATH))
+            wait_for_guard(cluster)

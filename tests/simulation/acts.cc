@@ -19,7 +19,8 @@ constexpr std::string_view kNames =
     "agent-silent next-image-error edit-queue hold-queue reprioritize recreate-queue edit-pool "
     "recreate-pool kill-worker cut-worker freeze-worker lossy-workers delete-worker-lease "
     "touch-leases send-message restart-worker edit-holder edit-work edit-batch-job "
-    "suspend-batch-job delete-batch-job take-back-start newer-status newer-spec deletions-fail";
+    "suspend-batch-job delete-batch-job take-back-start newer-status newer-spec deletions-fail "
+    "spoil-guard";
 static_assert(std::ranges::count(kNames, ' ') == kActs - 1);
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {

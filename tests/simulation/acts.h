@@ -110,8 +110,10 @@ enum class Act {
   // Of one namespace's pods: a webhook without an endpoint, flow control, or a rule that forbids
   // them.
   kDeletionsFail,
+  // Somebody deletes or changes a policy of the guard.
+  kSpoilGuard,
 };
-inline constexpr int kActs = static_cast<int>(Act::kDeletionsFail) + 1;
+inline constexpr int kActs = static_cast<int>(Act::kSpoilGuard) + 1;
 
 const char* to_string(Act act);
 std::optional<Act> parse_act(const std::string& name);

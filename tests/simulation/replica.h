@@ -27,7 +27,8 @@ class Replica : private jobs::Telemetry {
     std::uint64_t seed = 0;
     SimLoop::Clock clock;
     int shards = 8;
-    bool batch_jobs = false;              // it runs batch/v1 Jobs
+    bool batch_jobs = false;  // it runs batch/v1 Jobs
+    bool requires_guard = false;
     std::vector<std::string> namespaces;  // empty: all
     Log log;
     std::function<void()> on_hot_loop;

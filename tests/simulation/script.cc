@@ -97,6 +97,7 @@ constexpr Habit kHabits[] = {
     {kTakeBackStart, 60},
     {kNewerStatus, 240},
     {kNewerSpec, 120, seconds(1), minutes(6)},
+    {kSpoilGuard, 8, seconds(2), minutes(12)},
 };
 // Drawn last, so that the other acts of a script are what they are without it.
 constexpr Habit kFailingDeletions{kDeletionsFail, 12, seconds(2), minutes(3)};
@@ -128,6 +129,11 @@ const std::vector<Act> kNewer = {kNewerStatus, kNewerSpec};
 const std::vector<Act> kProcesses = {kCrash, kCleanRestart, kPause, kClockDrift};
 const std::vector<Act> kKubelets = {kTakeBackStart};
 
+bool hides_the_guard(Act act) {
+  return std::find(kRequests.begin(), kRequests.end(), act) != kRequests.end() ||
+         act == kRefuse403 || act == kOutage;
+}
+
 std::vector<Act> all_of(std::initializer_list<std::vector<Act>> groups) {
   std::vector<Act> acts = {kCreateJob};
   for (const auto& group : groups) acts.insert(acts.end(), group.begin(), group.end());
@@ -144,13 +150,17 @@ class Drawing {
     script_.kills_every = profile.kills_every;
     script_.heartbeats = profile.heartbeats;
     script_.volume = profile.volume;
-    script_.lane = profile.lane;
-    script_.pools = profile.pools || (profile.draws_subset && !profile.heartbeats &&
-                                      mix(script_.seed, 0x9001) % 4 == 0);
-    script_.many_runs =
-        profile.many_runs || (profile.draws_subset && mix(script_.seed, 0x3A11) % 3 == 0);
-    script_.queues =
-        profile.queues || (profile.draws_subset && mix(script_.seed, 0x90E0E) % 4 == 0);
+    script_.guard = profile.guard;
+    script_.guard_is_readable = profile.guard && mix(script_.seed, 0x6A4D) % 2 == 0;
+    script_.lane = profile.lane || (profile.guard && mix(script_.seed, 0x1A4E) % 3 == 0);
+    script_.pools =
+        profile.pools ||
+        (profile.draws_subset && !profile.heartbeats && mix(script_.seed, 0x9001) % 4 == 0) ||
+        (profile.guard && !script_.lane && mix(script_.seed, 0x9001) % 2 == 0);
+    script_.many_runs = profile.many_runs || ((profile.draws_subset || profile.guard) &&
+                                              mix(script_.seed, 0x3A11) % 3 == 0);
+    script_.queues = profile.queues || ((profile.draws_subset || profile.guard) &&
+                                        mix(script_.seed, 0x90E0E) % 4 == 0);
   }
 
   Script draw() {
@@ -199,6 +209,7 @@ class Drawing {
     const std::uint64_t share = 100 + random_.below(500);
     for (const Act act : profile_.acts) {
       const bool drawn = random_.below(1000) < share;
+      if (script_.guard_is_readable && hides_the_guard(act)) continue;
       if (act == kCreateJob || !profile_.draws_subset || drawn) chosen_.push_back(act);
     }
     if (script_.queues) chosen_.insert(chosen_.end(), std::begin(kQueues), std::end(kQueues));
@@ -389,6 +400,11 @@ const std::vector<Profile>& profiles() {
                         kEtcdStall}}),
        .draws_subset = true,
        .lane = true},
+      {.name = "guard",
+       .acts = all_of({kProcesses,
+                       {kSpoilGuard, kRefuse403, kRefuse500, kLoseAnswer, kOutage, kCutSilently,
+                        kWorkerFails, kNodePowerLoss, kDeletePod, kSuspend, kCancel}}),
+       .guard = true},
   };
   return *kProfiles;
 }

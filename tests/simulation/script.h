@@ -23,6 +23,7 @@ struct Profile {
   bool queues = false;      // most jobs have a queue
   bool pools = false;       // most jobs have a pool
   bool lane = false;        // most jobs are batch/v1 Jobs
+  bool guard = false;       // replicas require the guard
 };
 
 const std::vector<Profile>& profiles();
@@ -34,14 +35,16 @@ struct Script {
   int nodes = 3;
   int replicas = 1;
   int shards = 1;
-  bool by_namespace = false;  // a watch for each namespace
-  bool heartbeats = false;    // the profile's
-  bool many_runs = false;     // the profile's; of "swarm" every third world has such jobs
-  int volume = 0;             // the profile's
-  bool queues = false;        // the profile's; of a drawn subset every fourth world has
-  bool pools = false;         // the same
-  bool lane = false;          // the profile's
-  Duration kills_every{0};    // the profile's
+  bool by_namespace = false;       // a watch for each namespace
+  bool heartbeats = false;         // the profile's
+  bool many_runs = false;          // the profile's; of "swarm" every third world has such jobs
+  int volume = 0;                  // the profile's
+  bool queues = false;             // the profile's; of a drawn subset every fourth world has
+  bool pools = false;              // the same
+  bool lane = false;               // the profile's
+  bool guard = false;              // the profile's
+  bool guard_is_readable = false;  // and no fault keeps a replica from reading it
+  Duration kills_every{0};         // the profile's
   // A second API server behind the same address has a clock that is this much slower. Zero: none.
   Duration slower_server{0};
   bool own_versions = false;           // each resource has its own, as with an etcd for each

@@ -46,6 +46,7 @@ World::World(Options options)
       cluster_(scheduler_, gateway_, strikes_, mix(options_.script.seed, 4)),
       workers_(scheduler_, gateway_, cluster_, strikes_, mix(options_.script.seed, 5)),
       ledger_(scheduler_, gateway_, cluster_, workers_),
+      guard_(server_, scheduler_, [this](const std::string& what) { ledger_.complain(what); }),
       users_(scheduler_, gateway_, ledger_, strikes_),
       liveness_(scheduler_, gateway_, cluster_, network_, ledger_, workers_),
       states_(gateway_, cluster_) {
@@ -128,6 +129,7 @@ void World::applied(const Applied& write) {
   }
   trace(line);
   ledger_.applied(write);
+  guard_.applied(write);
   if (write.resource == "jobqueues") liveness_.queue_written(key_of(object));
   gateway_.changed();
   std::uint64_t up = 0;
@@ -156,6 +158,7 @@ void World::start_replica(int index) {
   config.receivers = &receivers_;
   config.shards = options_.script.shards;
   config.batch_jobs = options_.script.lane;
+  config.requires_guard = options_.script.guard;
   if (options_.script.by_namespace) {
     config.namespaces.assign(std::begin(kNamespaces), std::end(kNamespaces));
   }
@@ -219,6 +222,7 @@ void World::set_up() {
                 .queues = options_.script.queues,
                 .pools = options_.script.pools,
                 .lane = options_.script.lane});
+  if (options_.script.guard) guard_.install(options_.script.guard_is_readable);
   cluster_.start(options_.script.nodes);
   if (options_.script.volume > 0) {
     users_.create_large_job(options_.script.volume, options_.script.seed);

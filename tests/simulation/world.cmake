@@ -4,6 +4,7 @@ add_library(simulation_world STATIC
             agents.cc
             cluster.cc
             gateway.cc
+            guard_policies.cc
             ledger.cc
             ledger_lane.cc
             ledger_newer.cc

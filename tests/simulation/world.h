@@ -26,6 +26,7 @@
 #include "tests/simulation/api_server.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/gateway.h"
+#include "tests/simulation/guard_policies.h"
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/liveness.h"
 #include "tests/simulation/network.h"
@@ -132,6 +133,7 @@ class World {
   Cluster cluster_;
   WarmWorkers workers_;
   Ledger ledger_;
+  GuardPolicies guard_;
   Users users_;
   Liveness liveness_;
   States states_;

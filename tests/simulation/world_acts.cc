@@ -44,6 +44,9 @@ void World::begin(const ScriptEvent& event) {
     case Act::kCompaction:
     case Act::kServerClockStep:
       return act_on_server(event);
+    case Act::kSpoilGuard:
+      strikes_.fired(event.act);
+      return guard_.spoil(event.seed);
     default:
       return act_on_replicas(event);
   }
@@ -183,6 +186,8 @@ void World::end(const ScriptEvent& event) {
       return workers_.thaw_all();
     case Act::kLossyWorkers:
       return workers_.losing(0);
+    case Act::kSpoilGuard:
+      return guard_.restore();
     case Act::kAgentSilent:
       return cluster_.falling_silent(0);
     case Act::kNextImageError:
@@ -289,6 +294,7 @@ void World::heal() {
   cluster_.calm();
   receivers_.heal();
   workers_.calm();
+  guard_.restore();
   for (int i = 0; i < options_.script.nodes; ++i) {
     if (!cluster_.nodes()[static_cast<std::size_t>(i)].usable()) cluster_.bring_back(i);
   }

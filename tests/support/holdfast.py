@@ -28,6 +28,7 @@ from localcluster import ClusterError, wait_for  # noqa: E402
 
 CRD_PATH = ROOT / "crds/holdfast.dev_durablejobs.yaml"
 CRDS = ROOT / "crds"
+GUARD_PATH = ROOT / "charts/holdfast/files/guard.yaml"
 RBAC_PATH = ROOT / "hack/rbac.yaml"
 OPERATOR_USER = "holdfast-operator"
 FINALIZER = "holdfast.dev/outcome"
@@ -54,11 +55,41 @@ def operator_binary():
 
 
 def install(cluster):
-    """The CRDs and the operator's rights."""
+    """The CRDs, the guard and the operator's rights."""
     cluster.kubectl("apply", "-f", str(CRDS))
     cluster.kubectl("apply", "-f", str(RBAC_PATH))
     wait_for("the API server to serve DurableJobs, JobQueues and WorkerPools",
              lambda: cluster.kubectl("get", "dj,jq,wp", check=False).returncode == 0, 60)
+    wait_for_guard(cluster)
+
+
+def wait_for_guard(cluster):
+    """Until the API server holds everybody to both policies of the guard. It does so some time after it has them."""
+    probe = job("guard-probe")
+    path = "/apis/holdfast.dev/v1alpha1/namespaces/default/durablejobs"
+    half = job("guard-half", parallelism=2)  # without completions
+    wrong = {"phase": "Succeeded", "waiting": {"reason": "R", "message": "m", "nextAction": "n"}}
+
+    def refuses(method, where, body):
+        code, answer = cluster.api(method, f"{where}?dryRun=All", body)
+        return code == 422 and "holdfast-guard-durablejob" in answer["message"]
+
+    wait_for("the guard on specs", lambda: refuses("POST", path, half), 60, poll=0.1)
+    made = wait_for("a job to try the guard on", lambda: created(cluster, path, probe), 60)
+    wait_for("the guard on statuses",
+             lambda: refuses("PUT", f"{path}/guard-probe/status", {**made, "status": wrong}), 60, poll=0.1)
+    cluster.api("DELETE", f"{path}/guard-probe")
+
+
+def remove_guard(cluster):
+    """So that a chart may bring its own."""
+    for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
+        cluster.kubectl("delete", kind, "holdfast-guard-durablejob", "holdfast-guard-durablejob-status")
+
+
+def created(cluster, path, body):
+    code, answer = cluster.api("POST", path, body)
+    return answer if code == 201 else None
 
 
 def allow_heartbeats(cluster, namespace):

@@ -2,3 +2,4 @@ holdfast_test(observe_test SOURCES observe/heartbeat_records_test.cc LIBRARIES h
 holdfast_test(namespace_looks_test SOURCES observe/namespace_looks_test.cc LIBRARIES holdfast_observe)
 holdfast_test(shared_reads_test SOURCES observe/shared_reads_test.cc LIBRARIES holdfast_observe)
 holdfast_test(node_monitor_test SOURCES observe/node_monitor_test.cc LIBRARIES holdfast_observe)
+holdfast_test(guard_test SOURCES observe/guard_test.cc LIBRARIES holdfast_observe)

@@ -32,6 +32,7 @@ holdfast_test(
   reconciler/job/judge_test.cc
   reconciler/job/kstatus_test.cc
   reconciler/job/notifications_test.cc
+  reconciler/job/opening_guard_test.cc
   reconciler/job/opening_version_test.cc
   reconciler/job/plan_test.cc
   reconciler/job/stages_test.cc

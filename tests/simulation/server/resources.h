@@ -66,6 +66,10 @@ inline constexpr Resource kResources[] = {
     resource("nodes", "", "v1", "Node", kClusterScoped | kHasStatus | kUnconditionalUpdate),
     resource("pods", "", "v1", "Pod",
              kHasStatus | kUnconditionalUpdate | kReturnsDeleted | kCountsGeneration),
+    resource("validatingadmissionpolicies", "admissionregistration.k8s.io", "v1",
+             "ValidatingAdmissionPolicy", kClusterScoped),
+    resource("validatingadmissionpolicybindings", "admissionregistration.k8s.io", "v1",
+             "ValidatingAdmissionPolicyBinding", kClusterScoped),
     resource("workerpools", "holdfast.dev", "v1alpha1", "WorkerPool",
              kHasStatus | kCountsGeneration | kCustom)};
 

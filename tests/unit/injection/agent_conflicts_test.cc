@@ -87,6 +87,19 @@ TEST(AgentConflicts, AMountIsNotTheOnlyThingThatIsPutAtAPath) {
           "terminationMessagePath at");
 }
 
+TEST(AgentConflicts, TheAgentIsTheFirstProcessAndNothingStartsBeforeIt) {
+  refuses(with("/shareProcessNamespace", "true"), "remove shareProcessNamespace");
+  refuses(with("/containers/0/lifecycle", R"({"postStart": {"exec": {"command": ["x"]}}})"),
+          "let the command do it");
+  refuses(with("/containers/0/command", "[]"), "needs the command of the first container");
+  for (const Json& given :
+       {with("/shareProcessNamespace", "false"), with("/shareProcessNamespace", "null"),
+        with("/containers/0/lifecycle", R"({"preStop": {"exec": {"command": ["x"]}}})"),
+        with("/containers/1/lifecycle", R"({"postStart": {"exec": {"command": ["x"]}}})")}) {
+    EXPECT_TRUE(made_of(given).is_object()) << made_of(given);
+  }
+}
+
 TEST(AgentConflicts, WhatARefusalQuotesIsOneBoundedLine) {
   const Json made = made_of(with("/containers/0/terminationMessagePath", R"("/holdfast/a\nb")"));
   EXPECT_THAT(made.get<std::string>(), HasSubstr("at /holdfast/a b,"));

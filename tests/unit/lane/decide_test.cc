@@ -36,6 +36,31 @@ TEST(LaneDecide, TheNameIsWrittenBeforeTheDurableJobIsMade) {
   EXPECT_EQ(record_of(world.job), (Record{"pi", "durable-uid-1"}));
 }
 
+TEST(LaneDecide, WithoutTheGuardNoDurableJobIsMadeAndAnEventSaysWhy) {
+  World world;
+  world.guard = {true, "there is no policy", "somebody has installed it"};
+  const Decision held = world.decide();
+  EXPECT_FALSE(held.creation);
+  ASSERT_EQ(held.events.size(), 1U);
+  EXPECT_EQ(held.events[0].reason, "GuardMissing");
+  EXPECT_THAT(held.events[0].note, HasSubstr("there is no policy"));
+  EXPECT_EQ(held.wake_after, reconciler::kGuardLook);
+  EXPECT_EQ(world.perform(held), 0) << "no name is taken yet";
+  world.guard.fault.clear();
+  EXPECT_TRUE(world.decide().events.empty()) << "nothing is known to be wrong";
+  world.guard = {};
+  world.step();
+  EXPECT_EQ(world.created, 1);
+}
+
+TEST(LaneDecide, WithoutTheGuardAJobThatRunsIsMirroredAndEnds) {
+  World world = running();
+  world.guard = {true, "there is no policy", "somebody has installed it"};
+  world.end(true, "CompletionsReached");
+  world.settle();
+  EXPECT_TRUE(is_finished(world.job.status));
+}
+
 TEST(LaneDecide, AtRestNothingIsWritten) {
   World world = running();
   world.now = at_second(100);

@@ -85,6 +85,7 @@ struct World {
   std::optional<View::Refused> refused;
   std::optional<std::int64_t> ready;
   Duration ready_pause{};
+  reconciler::GuardView guard;
   Time now = at_second(0);
 
   explicit World(Json job_spec = spec()) {
@@ -104,6 +105,7 @@ struct World {
     view.refused = refused;
     view.ready = ready;
     view.ready_pause = ready_pause;
+    view.guard = guard;
     view.shard_label = "3-of-32";
     view.now = now;
     if (durable) view.durable = DurableView{&*durable, owner_uid, source};

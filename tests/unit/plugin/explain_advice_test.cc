@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "plugin/explain/gaps.h"
+
 namespace holdfast::plugin {
 namespace {
 

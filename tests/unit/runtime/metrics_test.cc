@@ -184,6 +184,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
                              {"", "b", false, ""}};
             return report;
           },
+      .lacks_guard = [] { return true; },
       .events_dropped = [&] { return dropped; },
       .queue_depth = [] { return std::size_t{5}; },
       .unfinished_work = [] { return Duration(seconds(2)); },
@@ -206,6 +207,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
   EXPECT_EQ(sample(text, "holdfast_members_alive"), 2.0);
   EXPECT_EQ(sample(text, "holdfast_shards_held"), 1.0);
   EXPECT_EQ(sample(text, "holdfast_shards_orphaned"), 2.0);
+  EXPECT_EQ(sample(text, "holdfast_guard_missing"), 1.0);
 
   jobs = {{"team", {{"Succeeded", 3}}}};
   dropped = 6;

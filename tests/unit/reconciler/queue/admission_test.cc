@@ -68,6 +68,17 @@ struct Queue {
   }
 };
 
+TEST(QueueAdmission, WithoutTheGuardItAdmitsNobodySpendsNoTokenAndSaysWhy) {
+  Queue queue(0, 2);
+  queue.view.guard = {true, "there is no policy", "somebody has installed it"};
+  EXPECT_TRUE(queue.step().admitted.empty());
+  EXPECT_EQ(queue.reason(), "GuardMissing");
+  EXPECT_EQ(queue.view.status.waiting, 2);
+  queue.view.guard = {};
+  queue.pass(seconds(10));
+  EXPECT_EQ(queue.step().admitted.size(), 2u);
+}
+
 TEST(QueueAdmission, AQueueOfWhichNotAllIsKnownAdmitsNobodyAndSaysWhy) {
   Queue queue(0, 2);
   queue.view.spec.unknown = "spec.rate.burst";

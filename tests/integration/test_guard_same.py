@@ -1,0 +1,153 @@
+"""The CRD and the guard's policies together refuse what a CRD with all rules in it refuses, and nothing else.
+
+Such a CRD stands in another group of the same API server. The same random writes go to both, and both answer alike.
+GUARD_WRITES says how many, GUARD_SEED which, and GUARD_BEFORE names another file than api/crd/durablejob.yaml with all
+the rules: that of an earlier commit."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import re
+
+import pytest
+import yaml
+from random_writes import WAITING, RandomWrites
+from resource_api import CRD_PATH, ROOT
+
+from localcluster import wait_for
+
+WRITES = int(os.environ.get("GUARD_WRITES", "1500"))
+SEED = int(os.environ.get("GUARD_SEED", "1"))
+BEFORE = pathlib.Path(os.environ.get("GUARD_BEFORE", ROOT / "api/crd/durablejob.yaml"))
+STEPS = 8  # of one job, at most
+MANY = 50_000  # so many writes reach each rule
+WHOLE = "whole.holdfast.dev"
+
+
+def generator():
+    path = str(ROOT / "hack/generate-crd")
+    loader = importlib.machinery.SourceFileLoader("generate_crd", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("generate_crd", loader))
+    loader.exec_module(module)
+    return module
+
+
+def whole_crd():
+    """The definition with all rules in it, in a group of its own."""
+    source, _ = generator().read(BEFORE, split=False)
+    crd = yaml.safe_load(CRD_PATH.read_text())
+    schemas = [each["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for each in (source, crd)]
+    pairs = [schemas, *([schema["properties"][part] for schema in schemas] for part in ("spec", "status"))]
+    for all_rules, schema in pairs:
+        schema["x-kubernetes-validations"] = all_rules["x-kubernetes-validations"]
+        for rule in all_rules["x-kubernetes-validations"]:
+            rule.pop("x-holdfast-core", None)
+    crd = json.loads(json.dumps(crd).replace("durablejobs.holdfast.dev", f"durablejobs.{WHOLE}"))
+    crd["spec"]["group"] = WHOLE
+    return crd
+
+
+@pytest.fixture(scope="module")
+def both(api):
+    api.cluster.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(whole_crd()))
+    wait_for("the API server to serve the other group",
+             lambda: api.cluster.api("GET", f"/apis/{WHOLE}/v1alpha1/durablejobs")[0] == 200, 60)
+    yield [Side(api.cluster, "holdfast.dev"), Side(api.cluster, WHOLE)]
+    api.cluster.kubectl("delete", "crd", f"durablejobs.{WHOLE}")
+
+
+class Side:
+    """A job in one of the two groups."""
+
+    def __init__(self, cluster, group):
+        self._cluster, self._group = cluster, group
+        self._path = f"/apis/{group}/v1alpha1/namespaces/default/durablejobs"
+        self.job = None
+
+    def create(self, body):
+        return self._send("POST", self._path, body)
+
+    def put(self, part, content):
+        body = {**self.job, part: content}
+        path = f"{self._path}/{body['metadata']['name']}"
+        return self._send("PUT", path if part == "spec" else f"{path}/status", body)
+
+    def patch(self, changes):
+        return self._send("PATCH", f"{self._path}/{self.job['metadata']['name']}", changes, "merge")
+
+    def delete(self):
+        if self.job:
+            self._cluster.api("DELETE", f"{self._path}/{self.job['metadata']['name']}")
+        self.job = None
+
+    def _send(self, method, path, body, *kind):
+        """None: it was taken. Else the refusal."""
+        code, answer = self._cluster.api(method, path, {**body, "apiVersion": f"{self._group}/v1alpha1"}, *kind)
+        if code in (200, 201):
+            self.job = answer
+            return None
+        assert code == 422, answer
+        return answer["message"]
+
+
+def bare(refusal):
+    """What a policy says of a rule, without its own name and the field."""
+    _, by_policy, rest = refusal.partition("denied request: ")
+    return rest.partition(": ")[2].removeprefix("Forbidden: ").removeprefix("Required value: ") if by_policy else None
+
+
+def begin_of(rule):
+    """How the message of a policy's rule begins, without the field, to where it is computed."""
+    if "messageExpression" in rule:
+        return re.findall(r"'([^']*)'", rule["messageExpression"])[1]
+    return rule["message"].partition(": ")[2].removeprefix("Forbidden: ").removeprefix("Required value: ")[:40]
+
+
+def rules():
+    policies = [one for one in generator().policies() if one["kind"] == "ValidatingAdmissionPolicy"]
+    return {begin_of(rule) for policy in policies for rule in policy["spec"]["validations"]}
+
+
+RULES = rules()
+
+
+def write_both(both, seen, what, *content):
+    mine, whole = (getattr(side, what)(*content) for side in both)
+    assert bool(mine) == bool(whole), f"{what} {json.dumps(content)}\nof {json.dumps(both[0].job)}\n{mine}\n{whole}"
+    if mine and bare(mine):
+        assert bare(mine) in whole, "the policy's message is the rule's"
+        seen.update(rule for rule in RULES if bare(mine).startswith(rule))
+    return mine is None
+
+
+def test_the_same_writes_are_refused_wherever_the_rules_stand(both):
+    random = RandomWrites(SEED)
+    sent, seen = {True: 0, False: 0}, set()
+    number = 0
+    while sum(sent.values()) < WRITES:
+        number += 1
+        sent[write_both(both, seen, "create", random.job(f"same-{number}"))] += 1
+        if not both[0].job:
+            continue
+        for _ in range(random.pick(*range(1, STEPS + 1))):
+            if random.chance(12):
+                taken = write_both(both, seen, "patch", {"metadata": {"annotations": {"step": str(sum(sent.values()))}}})
+            elif random.chance(6):
+                field, value = random.one_value()
+                taken = write_both(both, seen, "patch", {"spec": {field: value}})
+            elif random.chance(4):
+                taken = write_both(both, seen, "put", "spec", random.other_spec(both[0].job["spec"]))
+            else:
+                status = both[0].job.get("status", {"phase": "Pending", "waiting": WAITING})
+                stages = [stage["name"] for stage in both[0].job["spec"].get("stages", [])]
+                taken = write_both(both, seen, "put", "status", random.other_status(status, stages))
+            sent[taken] += 1
+        for side in both:
+            side.delete()
+    print(f"{sent[True]} taken and {sent[False]} refused by both; no write broke {sorted(RULES - seen)}")
+    assert min(sent.values()) > WRITES / 5, sent
+    assert len(seen) > len(RULES) / 3
+    if WRITES >= MANY:
+        assert RULES <= seen, sorted(RULES - seen)
