@@ -1,9 +1,10 @@
-"""Modes a, e and f: jobs whose pods end at once, all applied at once.
+"""Modes a, e, f and l: jobs whose pods end at once, all applied at once.
 
 a: DurableJobs beside batch/v1 Jobs, by turns, with the controller-manager unthrottled and as it comes.
 e: pods that end as soon as they are made, by a driver that costs almost nothing, so that operator and API
    server are what is measured; and what that API server takes at most from the same client library.
 f: the same jobs with 1, 2 and 4 replicas of the operator.
+l: batch/v1 Jobs that Holdfast runs, beside batch/v1's own controller and DurableJobs.
 """
 
 import time
@@ -20,9 +21,9 @@ LINGER = 65
 STATUS_OF = {OPERATOR_USER: JOBS, BATCH_USER: "jobs"}
 
 
-def _costs(audit, user, count, cpu, server, memory):
+def _costs(audit, user, count, cpu, server, memory, resource=None):
     """What `count` jobs of this audit log were: figures for one job."""
-    resource = STATUS_OF[user]
+    resource = resource or STATUS_OF[user]
     began = audit.moments("create", resource)[0][0]
     ended = audit.moments("update", resource, "status", user, "stageTimestamp")[-1][0]
     writes = audit.writes(user)
@@ -73,21 +74,43 @@ def durable(plane, count, namespace=None, shape="tiny", send=None):
         return _costs(Audit(plane.cluster, offset, namespace), OPERATOR_USER, count, cpu, server, memory_mib(pid))
 
 
-def batch(plane, count, shape="tiny"):
-    """So many batch/v1 Jobs."""
-    namespace = plane.namespace("batch")
-    # One that has not succeeded: the API server finds it without encoding all the others.
-    unfinished = f"/apis/batch/v1/namespaces/{namespace}/jobs?fieldSelector=status.successful%3D0&limit=1"
+def _wait_for_batch(plane, namespace, count):
+    """Until so many batch/v1 Jobs there have ended."""
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-    part = "kube-controller-manager"
-    offset = plane.cluster.audit_offset()
-    cpu, server = plane.cpu(part), plane.cpu(*SERVER)
-    plane.send(objects.ending_batch_jobs(namespace, shape), count)
+    # One that has not succeeded: the API server finds it without encoding all the others.
+    unfinished = f"{path}?fieldSelector=status.successful%3D0&limit=1"
     wait_for("all batch/v1 Jobs to succeed", lambda: not plane.cluster.api("GET", unfinished)[1]["items"], LIMIT,
              poll=0.5)
     wait_for("all batch/v1 Jobs to end", lambda: sum(
         1 for item in plane.cluster.api("GET", path)[1]["items"]
         if item["status"].get("completionTime")) >= count, LIMIT, poll=2)
+
+
+def lane(plane, count, shape="tiny"):
+    """A fresh operator, and so many batch/v1 Jobs that it runs."""
+    namespace = plane.namespace("lane")
+    with plane.operator("--batch-jobs=all") as operator:
+        wait_for("the operator to be at rest", lambda: at_rest([operator]), LIMIT, poll=0.2)
+        wait_for("its start to be over", lambda: is_idle(operator.process.pid), LIMIT, poll=0.2)
+        before = operator.metric("holdfast_jobs", phase="Succeeded")
+        offset, pid = plane.cluster.audit_offset(), operator.process.pid
+        cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
+        plane.send(objects.ending_lane_jobs(namespace, shape), count)
+        _wait_for_batch(plane, namespace, count)
+        wait_for("their pods to be released", lambda: _released(
+            [operator], lambda: Audit(plane.cluster, offset, namespace), before, count), LIMIT, poll=0.5)
+        cpu, server = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server
+        return _costs(Audit(plane.cluster, offset, namespace), OPERATOR_USER, count, cpu, server, memory_mib(pid), "jobs")
+
+
+def batch(plane, count, shape="tiny"):
+    """So many batch/v1 Jobs."""
+    namespace = plane.namespace("batch")
+    part = "kube-controller-manager"
+    offset = plane.cluster.audit_offset()
+    cpu, server = plane.cpu(part), plane.cpu(*SERVER)
+    plane.send(objects.ending_batch_jobs(namespace, shape), count)
+    _wait_for_batch(plane, namespace, count)
     cpu, server = plane.cpu(part) - cpu, plane.cpu(*SERVER) - server
     return _costs(Audit(plane.cluster, offset, namespace), BATCH_USER, count, cpu, server, plane.memory(part))
 
@@ -109,6 +132,20 @@ def mode_a(plane, options, say):
             plane.restart_controller_manager(DEFAULTS)
             result["batch_defaults"].append(batch(plane, options.jobs_of_defaults))
             plane.restart_controller_manager(UNTHROTTLED)
+    return result
+
+
+def mode_l(plane, options, say):
+    """[rounds] of each, by turns."""
+    kinds = {"lane": lane, "durable": durable, "batch": batch}
+    result = {name: [] for name in kinds}
+    say("  warming up ...")
+    for run in kinds.values():
+        run(plane, WARM_UP)
+    for number in range(options.rounds):
+        for name, run in kinds.items():
+            say(f"  round {number + 1}: {options.jobs} jobs, {name} ...")
+            result[name].append(run(plane, options.jobs, shape=options.template))
     return result
 
 

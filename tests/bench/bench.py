@@ -18,6 +18,7 @@ f  1, 2 and 4 replicas
 g  what one write costs the API server, by kind of write, with a tiny and a realistic template
 h  very many finished jobs: the first read, and the return of a replica that was cut off
 i  jobs of many runs, beside batch/v1's Indexed Jobs; and one of 10,000 runs
+l  batch/v1 Jobs that Holdfast runs, beside batch/v1's own controller and DurableJobs
 q  jobs through a JobQueue, beside the same without one; and how soon the next job of a queue starts
 j  20,000 jobs that wait in 200 queues: memory, CPU, and writes at rest
 w  jobs of a WorkerPool, beside batch/v1 and jobs with pods: start, burst, many runs, 500 workers at rest
@@ -46,7 +47,7 @@ from templates import NAMES  # noqa: E402
 RESULTS = ROOT / "build/bench/results"
 MODES = {"a": at_once.mode_a, "b": standing.mode_b, "c": standing.mode_c,
          "d": standing.mode_d, "e": at_once.mode_e, "f": at_once.mode_f, "g": writes.mode_g,
-         "h": returns.mode_h, "i": many_runs.mode_i, "q": in_queues.mode_q, "j": in_queues.mode_j,
+         "h": returns.mode_h, "i": many_runs.mode_i, "l": at_once.mode_l, "q": in_queues.mode_q, "j": in_queues.mode_j,
          "w": warm_workers.mode_w}
 
 

@@ -74,6 +74,13 @@ def ending_batch_jobs(namespace, shape="tiny"):
     return [post(f"/apis/batch/v1/namespaces/{namespace}/jobs", _batch_job(shape))]
 
 
+def ending_lane_jobs(namespace, shape="tiny"):
+    """batch/v1 Jobs that Holdfast runs."""
+    job = _batch_job(shape)
+    job["spec"]["managedBy"] = "holdfast.dev/operator"
+    return [post(f"/apis/batch/v1/namespaces/{namespace}/jobs", job)]
+
+
 def _put(path, body, metadata=None):
     """A write of what the chain has read last."""
     return {"method": "PUT", "path": path, "body": {**body, "metadata": {

@@ -192,6 +192,17 @@ def mode_i(figures):
     return "\n\n".join(tables)
 
 
+def mode_l(figures):
+    lane, durable, batch = (figures[key] for key in ("lane", "durable", "batch"))
+    measured = (("jobs_per_second", "jobs/s", 1), ("cpu_ms_per_job", "controller's CPU per job (ms)", 2),
+                ("server_cpu_ms_per_job", "CPU of API server and etcd per job (ms)", 1),
+                ("writes_per_job", "controller's API writes per job, with Events", 2))
+    return rows((f"{lane[0]['jobs']:,} jobs at once", "batch/v1 Jobs that Holdfast runs", "DurableJobs",
+                 "batch/v1 unthrottled", "Holdfast's / batch/v1"),
+                *((label, *(spread(values(column, key), digits) for column in (lane, durable, batch)),
+                   ratio(lane, batch, key)) for key, label, digits in measured))
+
+
 def mode_q(figures):
     queued, without = figures["queued"], figures["without"]
     measured = (("jobs_per_second", "jobs/s", 1), ("cpu_ms_per_job", "controller's CPU per job (ms)", 2),
@@ -283,7 +294,7 @@ def mode_w(figures):
 
 
 SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f, "g": mode_g,
-            "h": mode_h, "i": mode_i, "q": mode_q, "j": mode_j, "w": mode_w}
+            "h": mode_h, "i": mode_i, "l": mode_l, "q": mode_q, "j": mode_j, "w": mode_w}
 
 
 def origin(result):
