@@ -49,7 +49,7 @@ class SupervisorClient:
 
     def environment(self):
         """For the cluster's processes: nothing of the caller's home or proxies leaks in."""
-        keep = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TZ", "GOMAXPROCS")}
+        keep = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TZ", "GOGC", "GOMAXPROCS")}
         return dict(keep, HOME=str(self.folder), **{MARK: str(self.folder)})
 
     def ask(self, do, **arguments):
