@@ -54,6 +54,11 @@ void HeldShards::look_at_all(const IsMeant& is_meant) {
     if (!is_meant(pod->namespace_, caches_.shard_of(*pod))) return;
     if (const std::string key = look_key(*pod); !key.empty()) look_(key);
   });
+  // That of a job that the cache lacks leads back to it.
+  caches_.heartbeats().cached().for_each([&](const codecs::HeartbeatPtr& lease) {
+    const std::string key = lease->namespace_ + "/" + lease->job_name;
+    if (!caches_.job(key)) look_(key);
+  });
 }
 
 // Its attempts may be another replica's, whose requests for their pods may still be applied.

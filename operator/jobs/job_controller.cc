@@ -23,10 +23,11 @@ JobController::JobController(const Dependencies& dependencies, const Config& con
       creations_(creation_dependencies(dependencies.membership), config.pool.workers),
       shards_(loop_, client_, caches_, dependencies.membership, memories_,
               [this](const std::string& key) { queue().add(key, controller::Priority::kLow); }),
-      reconciler_(
-          {loop_, client_, dependencies.random, dependencies.log, caches_, dependencies.membership,
-           dependencies.nodes, silences_, shards_, neighbours_, executor_, memories_, creations_},
-          {config.resync, /*may_lose_rights=*/!config.namespaces.empty()}),
+      finished_({loop_, client_, dependencies.log, caches_, memories_}, config.namespaces),
+      reconciler_({loop_, client_, dependencies.random, dependencies.log, caches_,
+                   dependencies.membership, dependencies.nodes, silences_, shards_, neighbours_,
+                   executor_, memories_, creations_, finished_},
+                  {config.resync, /*may_lose_rights=*/!config.namespaces.empty()}),
       pool_(
           {loop_, dependencies.log}, config.pool,
           [this](std::string key) { return reconciler_.reconcile(std::move(key)); },
@@ -82,11 +83,13 @@ StrayPods::Dependencies JobController::stray_dependencies(
 void JobController::begin() {
   triggers_.begin();
   pool_.start();
+  finished_.begin();
   triggers_.resync_later();
 }
 
 void JobController::stop(std::function<void()> idle) {
   strays_.stop();
+  finished_.stop();
   triggers_.stop();
   stop_.begin(std::move(idle));
 }
@@ -94,10 +97,12 @@ void JobController::stop(std::function<void()> idle) {
 void JobController::look_at_all(int shard) {
   if (shard == StrayPods::kWalkersShard) strays_.walk_soon();
   shards_.gained(shard);
+  finished_.gained();
 }
 
 void JobController::lost(int shard) {
   shards_.lost(shard);
+  finished_.lost(shard);
   creations_.lost(shard);
 }
 
@@ -109,7 +114,11 @@ bool JobController::is_worked_on(const codecs::CachedHeartbeat& lease) const {
 }
 
 std::map<std::string, JobCensus::Phases> JobController::jobs_by_namespace() const {
-  return census_.by_namespace([this](int shard) { return caches_.holds_shard(shard); });
+  auto jobs = census_.by_namespace([this](int shard) { return caches_.holds_shard(shard); });
+  for (const auto& [namespace_, phases] : finished_.counts()) {
+    for (const auto& [phase, count] : phases) jobs[namespace_][phase] += count;
+  }
+  return jobs;
 }
 
 Duration JobController::oldest_overdue() const {

@@ -21,6 +21,7 @@
 #include "operator/codecs/job_codec.h"
 #include "operator/codecs/pod_codec.h"
 #include "operator/jobs/executor.h"
+#include "operator/jobs/finished_jobs.h"
 #include "operator/jobs/held_shards.h"
 #include "operator/jobs/job_caches.h"
 #include "operator/jobs/job_census.h"
@@ -121,6 +122,7 @@ class JobController : public controller::Controller {
   JobMemories memories_;
   PodCreations creations_;
   HeldShards shards_;
+  FinishedJobs finished_;
   JobReconciler reconciler_;
   controller::ReconcilePool pool_;
   StrayPods strays_;

@@ -12,6 +12,7 @@
 
 #include "client/controller/reconcile_pool.h"
 #include "operator/jobs/executor.h"
+#include "operator/jobs/finished_jobs.h"
 #include "operator/jobs/job_caches.h"
 #include "operator/jobs/job_memories.h"
 #include "operator/jobs/job_neighbours.h"
@@ -39,6 +40,7 @@ class JobReconciler {
     Executor& executor;
     JobMemories& memories;
     PodCreations& creations;
+    FinishedJobs& finished;
   };
   struct Config {
     Duration resync{0};  // all jobs are looked at this often
@@ -69,6 +71,8 @@ class JobReconciler {
                                                                  JobMemories::Ptr memory);
   // An error: a live read failed, and nothing can be decided without it.
   Task<Result<Decided>> decide(const codecs::CachedJob& job, JobMemory& memory);
+  bool leads_back(const std::string& key) const;
+  void rest(const codecs::CachedJob& job, const reconciler::Decision& decision);
   void on_failure(const codecs::CachedJob& job, const Error& error, bool status_is_written,
                   const Log& log) const;
   controller::ReconcileResult result_of(const codecs::CachedJob& job, const Decided& decided,
@@ -85,10 +89,14 @@ class JobReconciler {
   Executor& executor_;
   JobMemories& memories_;
   PodCreations& creations_;
-  JobObserver observer_;
-  LiveReads live_reads_;
+  FinishedJobs& finished_;
+  struct Looks {
+    JobObserver observer;
+    LiveReads live;
+    observe::NamespaceLooks namespaces;
+  };
+  Looks looks_;
   StrangerPods strangers_;
-  observe::NamespaceLooks namespace_looks_;
   std::uint64_t reconciles_ = 0;  // names each one in the log
 };
 

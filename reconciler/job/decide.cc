@@ -182,6 +182,17 @@ void decide_by_phase(const Context& context, Plan& plan) {
   }
 }
 
+// Whatever still concerns the job leads back to it, once it is not watched any more: each pod that
+// lives or has our finalizer, and each Lease.
+bool is_at_rest(const Context& context, const Decision& decision) {
+  if (!context.job.status.settled || !decision.writes.empty()) return false;
+  const auto& pods = context.view.pods;
+  const bool has_pod = std::any_of(pods.begin(), pods.end(), [](const PodView& pod) {
+    return !pod.slot && (!pod.ended() || pod.has_finalizer);
+  });
+  return !has_pod && context.view.leases_over.empty() && context.view.observed.creations.empty();
+}
+
 }  // namespace
 
 Decision decide(const JobView& view, Time now) {
@@ -216,6 +227,7 @@ Decision decide(const JobView& view, Time now) {
     // The record alone brings an attempt to its worker.
     if (!moves && is_new && !run.at_worker()) plan.create_pod(run);
   }
+  decision.at_rest = is_at_rest(context, decision);
   // Never rely on events alone: check again after a while.
   if (!decision.wake_after && !is_terminal(next.phase) && next.phase != Phase::kSuspended) {
     plan.wake_in(view.job.spec.lost_after);

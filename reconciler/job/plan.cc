@@ -88,6 +88,13 @@ void record_since(const Context& context, Status& next) {
   if (!next.waiting->since) next.waiting->since = context.now;
 }
 
+// The Job that a lane's job runs mirrors its end first.
+bool settles(const Job& job, const Status& next) {
+  if (job.status.settled) return true;
+  return is_terminal(next.phase) && next.outbox.empty() && !job.holds_outbox &&
+         job.fixed_shard.empty();
+}
+
 // The API server would refuse any of these, and each would be a bug.
 void check_planned(const Status& before, const Status& next) {
   invariant(is_edge(before.phase, next.phase, !next.stages.empty()),
@@ -106,6 +113,7 @@ void check_planned(const Status& before, const Status& next) {
   invariant(next.stage >= before.stage && next.stages.size() == before.stages.size(),
             "a stage that was left does not come back");
   invariant(next.notifications >= before.notifications, "the number of an event is used once");
+  invariant(!next.settled || is_terminal(next.phase), "only a job that has ended is settled");
   invariant(!is_terminal(before.phase) || next.notifications == before.notifications,
             "nothing happens to a job that has ended");
   for (std::size_t position = 0; position < before.stages.size(); ++position) {
@@ -156,6 +164,7 @@ void Plan::write(WriteStatus status) {
     if (run->at_worker()) continue;
     run->pod_uid = proven_pod_uid(context_.view, position, context_.pods[position]);
   }
+  status.status.settled = settles(context_.job, status.status);
   check_planned(before, status.status);
   next_ = status.status;
   decision_.writes.emplace_back(std::move(status));

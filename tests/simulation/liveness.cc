@@ -239,7 +239,8 @@ void Liveness::look_at_job(const Job& job) {
       if (!status.outbox.empty()) {
         undelivered_[job.key] = scheduler_.now();
       } else {
-        holds(job, "its time to live is over", kServerTime + late(*spec.ttl_after_finished),
+        const Duration found = status.settled ? kWalked : Duration::zero();
+        holds(job, "its time to live is over", kServerTime + late(*spec.ttl_after_finished) + found,
               std::max({instant(*status.completion_time + *spec.ttl_after_finished), Duration(1),
                         undelivered_[job.key]}));
       }
