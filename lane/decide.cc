@@ -46,8 +46,8 @@ void create(const View& view, const std::string& name, const Mapped& mapped, Dec
   if (view.guard.holds) {
     decision.wake_after = reconciler::kGuardLook;
     if (!view.guard.fault.empty()) {
-      decision.events.push_back(
-          Event{true, "GuardMissing", "DurableJob " + name + " waits: " + view.guard.fault});
+      decision.events.push_back(Event{true, to_string(reconciler::Reason::kGuardMissing),
+                                      "DurableJob " + name + " waits: " + view.guard.fault});
     }
     return;
   }

@@ -19,8 +19,8 @@ struct GuardObject {
 };
 std::span<const GuardObject> guard_objects();
 
-// What is wrong with the object that the API server has under this name, as the end of a sentence;
-// empty: nothing. `version`: of this operator. A later version's chart may have other rules and
+// Compares `found`, which the API server has under this name, with what was shipped. Returns the end
+// of a sentence that says what is wrong; empty: nothing. `version`: of this operator. A later version's chart may have other rules and
 // match more, so that the replicas go on during an upgrade. Its annotation holdfast.dev/version says
 // so, and is believed.
 std::string guard_fault(const GuardObject& shipped, const JsonView& found,

@@ -101,6 +101,13 @@ void JobController::lost(int shard) {
   creations_.lost(shard);
 }
 
+void JobController::look_at_unfinished() {
+  caches_.jobs().for_each([this](const codecs::JobPtr& job) {
+    if (is_terminal(job->job.status.phase) || !caches_.holds_shard_of(*job)) return;
+    queue().add(job->key(), priority_of(*job));
+  });
+}
+
 bool JobController::is_worked_on(const codecs::CachedHeartbeat& lease) const {
   const codecs::JobPtr job = caches_.job_of(lease);
   if (!job) return false;

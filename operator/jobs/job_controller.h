@@ -81,6 +81,8 @@ class JobController : public controller::Controller {
   // Forgets earlier knowledge about them.
   void look_at_all(int shard) override;
   void lost(int shard);
+  // The jobs of held shards that have not ended are due.
+  void look_at_unfinished();
   // A shard will be handed over once its work in hand has ended.
   void hand_over_soon() { creations_.hand_over_soon(); }
   // A namespace was read later than the others; "" means all.

@@ -24,9 +24,9 @@ void Guard::stop() {
 
 reconciler::GuardView Guard::view() const {
   if (!required_) return {};
-  if (fault_.empty()) return {!known_, "", ""};
-  const bool is_told = fault_looks_ >= kToldLooks;
-  return {true, is_told ? fault_ : "", is_told ? remedy_ : ""};
+  if (fault_.what.empty()) return {!known_, "", ""};
+  if (fault_looks_ < kToldLooks) return {true, "", ""};
+  return {true, fault_.what, fault_.remedy};
 }
 
 Task<void> Guard::look() {
@@ -37,11 +37,11 @@ Task<void> Guard::look() {
   if (stopped_) co_return;
   const reconciler::GuardView before = view();
   take(seen, std::move(fault), began);
-  if (!fault_.empty() && deps_.on_fault) deps_.on_fault(fault_);
+  if (required_ && !fault_.what.empty()) deps_.on_fault(fault_.what);
   const reconciler::GuardView after = view();
   const bool is_news = before.holds != after.holds || before.fault != after.fault;
-  if (is_news && deps_.on_news) deps_.on_news();
-  const bool is_sure = known_ && fault_.empty() && seen == Seen::kGood;
+  if (is_news) deps_.on_news();
+  const bool is_sure = known_ && fault_.what.empty() && seen == Seen::kGood;
   const Duration left = began + (is_sure ? kLook : kShortLook) - deps_.loop.now();
   timer_ = deps_.loop.call_after(std::max<Duration>(left, std::chrono::milliseconds(100)),
                                  [this] { spawn(look()); });
@@ -83,33 +83,32 @@ Task<Guard::Seen> Guard::read(Fault& fault) {
 
 void Guard::take(Seen seen, Fault fault, SteadyTime began) {
   if (seen == Seen::kGood) good_at_ = began;
-  const bool is_stale = fault_.empty() && deps_.loop.now() - good_at_ > kStale;
+  const bool is_stale = fault_.what.empty() && deps_.loop.now() - good_at_ > kStale;
   if (seen == Seen::kNothing && is_stale) {
     fault = {"the policies of the guard could not be read for two minutes",
              "the API server answers about them again"};
     seen = Seen::kFault;
   }
   if (seen != Seen::kNothing) good_looks_ = seen == Seen::kGood ? good_looks_ + 1 : 0;
-  if (seen != Seen::kGood && (seen == Seen::kFault || !fault_.empty())) ++fault_looks_;
+  if (seen != Seen::kGood && (seen == Seen::kFault || !fault_.what.empty())) ++fault_looks_;
   if (seen == Seen::kNothing) return;
   // Each API server holds writers to a policy some time after it has it.
-  const bool is_back_too_soon = known_ && !fault_.empty() && good_looks_ == 1;
+  const bool is_back_too_soon = known_ && !fault_.what.empty() && good_looks_ == 1;
   if (is_back_too_soon) return;
   if (seen == Seen::kGood) fault_looks_ = 0;
   know(seen == Seen::kGood ? Fault{} : std::move(fault));
 }
 
 void Guard::know(Fault fault) {
-  const bool is_news = !known_ || fault.what != fault_;
+  const bool is_news = !known_ || fault.what != fault_.what;
   known_ = true;
-  fault_ = std::move(fault.what);
-  remedy_ = fault.remedy;
+  fault_ = std::move(fault);
   if (!is_news) return;
-  if (fault_.empty()) {
+  if (fault_.what.empty()) {
     deps_.log.info("the guard is in the API server");
   } else {
-    deps_.log.warn(fault_, {{"meaning", required_ ? "no new attempt starts"
-                                                  : "a wrong write of a job is not refused"}});
+    deps_.log.warn(fault_.what, {{"meaning", required_ ? "no new attempt starts"
+                                                       : "a wrong write of a job is not refused"}});
   }
 }
 

@@ -35,9 +35,10 @@ class Guard {
     Loop& loop;
     kube::Client& client;
     Log log;
-    std::string version;                                     // of this operator
-    std::function<void(const std::string& fault)> on_fault;  // after each look while there is one
-    std::function<void()> on_news;                           // view() says something else
+    std::string version;  // of this operator
+    // After each look while there is a fault, if the guard is required.
+    std::function<void(const std::string& fault)> on_fault;
+    std::function<void()> on_news;  // view() says something else
   };
   // `required`: no new attempt starts without it.
   Guard(Dependencies dependencies, bool required)
@@ -48,15 +49,15 @@ class Guard {
 
   reconciler::GuardView view() const;
   // What is wrong, as a sentence; empty: nothing, or not known yet.
-  const std::string& fault() const { return fault_; }
+  const std::string& fault() const { return fault_.what; }
 
  private:
   enum class Seen { kNothing, kGood, kFault };
-  Task<void> look();
   struct Fault {
-    std::string what;
-    const char* remedy = "";
+    std::string what;  // empty: there is none, or nothing is known
+    std::string remedy;
   };
+  Task<void> look();
   Task<Seen> read(Fault& fault);
   void take(Seen seen, Fault fault, SteadyTime began);
   void know(Fault fault);
@@ -64,8 +65,7 @@ class Guard {
   const Dependencies deps_;
   const bool required_;
   bool known_ = false;
-  std::string fault_;
-  const char* remedy_ = "";
+  Fault fault_;
   SteadyTime good_at_{};     // when the last good look began; at first, start()
   int good_looks_ = 0;       // in a row
   int fault_looks_ = 0;      // in a row, with those that said nothing after a fault

@@ -117,12 +117,7 @@ void Manager::look_at_held() {
   const std::set<int> shards = membership_.held_shards();
   for (const int shard : shards) queue_controller_.look_at_all(shard);
   if (lane_) lane_->controller->look_at_all_of(shards);
-  const cache::View<codecs::CachedJob> jobs(caches_.jobs);
-  jobs.for_each([this](const codecs::JobPtr& job) {
-    if (is_terminal(job->job.status.phase)) return;
-    if (!membership_.holds(reconciler::shard_key(job->job))) return;
-    job_controller_.queue().add(job->key(), jobs::priority_of(*job));
-  });
+  job_controller_.look_at_unfinished();
 }
 
 std::unique_ptr<observe::Guard> Manager::make_guard(const Dependencies& deps,
@@ -137,10 +132,10 @@ std::unique_ptr<observe::Guard> Manager::make_guard(const Dependencies& deps,
     events.record(lease, /*warning=*/true, reconciler::to_string(reconciler::Reason::kGuardMissing),
                   "Hold", "no new attempt starts: " + fault);
   };
-  observe::Guard::Dependencies guard{
-      loop_, deps.client, log_, config.guard->version, nullptr, [this] { look_at_held(); }};
-  if (config.guard->required) guard.on_fault = tell;
-  return std::make_unique<observe::Guard>(std::move(guard), config.guard->required);
+  return std::make_unique<observe::Guard>(
+      observe::Guard::Dependencies{loop_, deps.client, log_, config.guard->version, tell,
+                                   [this] { look_at_held(); }},
+      config.guard->required);
 }
 
 void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,

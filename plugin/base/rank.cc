@@ -20,12 +20,15 @@ bool is_usual(const std::string& reason) {
 
 }  // namespace
 
+bool awaits_administrator(const std::string& reason) {
+  return reconciler::parse_reason(reason) == Reason::kGuardMissing;
+}
+
 Rank rank_of(const RankOf& job, Time now) {
   if (job.phase == "Failed") return Rank::kFailed;
   if (job.phase == "Cancelled") return Rank::kCancelled;
   if (job.phase == "Succeeded") return Rank::kSucceeded;
-  const bool lacks_guard = reconciler::parse_reason(job.waiting) == Reason::kGuardMissing;
-  if (job.stalled || lacks_guard) return Rank::kStalled;
+  if (job.stalled || awaits_administrator(job.waiting)) return Rank::kStalled;
   if (job.deadline && now - *job.deadline > kGrace) return Rank::kLate;
   if (job.phase == "Backoff") return Rank::kBackoff;
   if (job.phase == "Cancelling") return Rank::kCancelling;

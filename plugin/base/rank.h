@@ -38,4 +38,7 @@ struct RankOf {
 
 Rank rank_of(const RankOf& job, Time now);
 
+// Only an administrator can end such a wait, and the job itself says nothing is wrong with it.
+bool awaits_administrator(const std::string& reason);
+
 }  // namespace holdfast::plugin

@@ -1,14 +1,11 @@
 #include "plugin/explain/model.h"
 
 #include "api/docs_link.h"
+#include "plugin/base/rank.h"
 #include "plugin/explain/parts.h"
-#include "reconciler/api.h"
 
 namespace holdfast::plugin {
 namespace {
-
-using reconciler::AnyReason;
-using reconciler::Reason;
 
 // The phase may be that of a wait which will not be.
 std::string phase_of(const Explaining& explaining) {
@@ -29,8 +26,8 @@ void take_job(const Explaining& explaining, Model& model) {
   model.queue = job.queue;
   model.pool = job.pool;
   model.has_ended = job.has_ended();
-  const bool lacks_guard = job.waiting && AnyReason(job.waiting->reason) == Reason::kGuardMissing;
-  model.needs_person = !model.has_ended && (holds(explaining.facts.job, "Stalled") || lacks_guard);
+  const bool awaits = job.waiting && awaits_administrator(job.waiting->reason);
+  model.needs_person = !model.has_ended && (holds(explaining.facts.job, "Stalled") || awaits);
   model.has_many_runs = job.many_runs();
   model.attempt = job.attempt;
   model.created = job.created;

@@ -170,13 +170,17 @@ std::int64_t alone_that_wait(const Context& context, const Status& next) {
   });
 }
 
-// How many other runs could open now if there were slots for them; at most as many as may be open.
-std::int64_t runs_that_wait(const Context& context, const Status& next, std::int64_t open) {
+// Runs that are neither over, nor open, nor in back-off.
+std::int64_t others_left(const Context& context, const Status& next, std::int64_t open) {
   const auto rests = std::count_if(next.runs.begin(), next.runs.end(), [&](const Run& run) {
     return !run.open() && *run.next_attempt_time > context.now;
   });
-  const std::int64_t left = context.spec.wanted() - next.completed.size() - next.failed.size();
-  const std::int64_t others = left - open - rests - alone_that_wait(context, next);
+  return context.spec.wanted() - next.completed.size() - next.failed.size() - open - rests;
+}
+
+// How many other runs could open now if there were slots for them; at most as many as may be open.
+std::int64_t runs_that_wait(const Context& context, const Status& next, std::int64_t open) {
+  const std::int64_t others = others_left(context, next, open) - alone_that_wait(context, next);
   return std::max<std::int64_t>(std::min(context.spec.parallelism - open, others), 1);
 }
 
@@ -194,14 +198,14 @@ std::size_t intents_without_pod(const Context& context, const Status& next) {
   return intents;
 }
 
-}  // namespace
-
-namespace {
+std::int64_t open_in(const Status& next) {
+  return std::count_if(next.runs.begin(), next.runs.end(),
+                       [](const Run& run) { return run.open(); });
+}
 
 bool has_runs_to_open(const Spec& spec, const Status& next) {
   if (spec.suspend || spec.cancel) return false;
-  std::int64_t open = 0;
-  for (const Run& run : next.runs) open += run.open() ? 1 : 0;
+  const std::int64_t open = open_in(next);
   const std::int64_t begun_or_over = next.completed.size() + next.failed.size() + open;
   return open < spec.parallelism && begun_or_over < spec.wanted();
 }
@@ -214,13 +218,7 @@ bool is_held_back(const Context& context, const Status& next) {
 
 bool is_held_by_guard(const Context& context, const Status& next) {
   if (!context.view.observed.guard.holds || !has_runs_to_open(context.spec, next)) return false;
-  const auto rests = [&](const Run& run) {
-    return !run.open() && *run.next_attempt_time > context.now;
-  };
-  const std::int64_t resting = std::count_if(next.runs.begin(), next.runs.end(), rests);
-  const auto open =
-      std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
-  return context.spec.wanted() - next.completed.size() - next.failed.size() > open + resting;
+  return others_left(context, next, open_in(next)) > 0;
 }
 
 Opening leave_out_runs(const Context& context) {
@@ -287,8 +285,7 @@ Opening open_runs(const Context& context, const std::set<std::int64_t>& just_end
     return opening;
   }
   if (context.spec.parallelism == 0) opening.wait = Opening::Wait::kPaused;
-  auto open =
-      std::count_if(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
+  std::int64_t open = open_in(next);
   std::size_t intents = intents_without_pod(context, next);
   const std::size_t most = kIntentsAtOnce + losses;
   Taken slots;

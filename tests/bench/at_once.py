@@ -54,24 +54,28 @@ def is_idle(pid, seconds=2):
     return cpu_seconds(pid) - cpu < seconds / 20
 
 
-def durable(plane, count, namespace=None, shape="tiny", send=None):
-    """A fresh operator, and so many jobs with a template of that shape (templates.py). `send()` sends others."""
-    namespace = namespace or plane.namespace("durable")
-    with plane.operator() as operator:
+def _by_operator(plane, namespace, count, send, *flags, resource=None):
+    """A fresh operator, and so many jobs that `send()` sends into the namespace."""
+    with plane.operator(*flags) as operator:
         wait_for("the operator to be at rest", lambda: at_rest([operator]), LIMIT, poll=0.2)
         # Its queue may be empty before it has read very many finished jobs.
         wait_for("its start to be over", lambda: is_idle(operator.process.pid), LIMIT, poll=0.2)
         before = operator.metric("holdfast_jobs", phase="Succeeded")
         offset, pid = plane.cluster.audit_offset(), operator.process.pid
         cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
-        if send:
-            send()
-        else:
-            plane.send(objects.ending_jobs(namespace, shape), count)
+        send()
         wait_for("all jobs to end and their pods to be released", lambda: _released(
             [operator], lambda: Audit(plane.cluster, offset, namespace), before, count), LIMIT, poll=0.5)
         cpu, server = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server
-        return _costs(Audit(plane.cluster, offset, namespace), OPERATOR_USER, count, cpu, server, memory_mib(pid))
+        audit = Audit(plane.cluster, offset, namespace)
+        return _costs(audit, OPERATOR_USER, count, cpu, server, memory_mib(pid), resource)
+
+
+def durable(plane, count, namespace=None, shape="tiny", send=None):
+    """So many jobs with a template of that shape (templates.py). `send()` sends others."""
+    namespace = namespace or plane.namespace("durable")
+    return _by_operator(plane, namespace, count,
+                        send or (lambda: plane.send(objects.ending_jobs(namespace, shape), count)))
 
 
 def _wait_for_batch(plane, namespace, count):
@@ -87,20 +91,14 @@ def _wait_for_batch(plane, namespace, count):
 
 
 def lane(plane, count, shape="tiny"):
-    """A fresh operator, and so many batch/v1 Jobs that it runs."""
+    """So many batch/v1 Jobs that an operator runs."""
     namespace = plane.namespace("lane")
-    with plane.operator("--batch-jobs=all") as operator:
-        wait_for("the operator to be at rest", lambda: at_rest([operator]), LIMIT, poll=0.2)
-        wait_for("its start to be over", lambda: is_idle(operator.process.pid), LIMIT, poll=0.2)
-        before = operator.metric("holdfast_jobs", phase="Succeeded")
-        offset, pid = plane.cluster.audit_offset(), operator.process.pid
-        cpu, server = cpu_seconds(pid), plane.cpu(*SERVER)
+
+    def send():
         plane.send(objects.ending_lane_jobs(namespace, shape), count)
         _wait_for_batch(plane, namespace, count)
-        wait_for("their pods to be released", lambda: _released(
-            [operator], lambda: Audit(plane.cluster, offset, namespace), before, count), LIMIT, poll=0.5)
-        cpu, server = cpu_seconds(pid) - cpu, plane.cpu(*SERVER) - server
-        return _costs(Audit(plane.cluster, offset, namespace), OPERATOR_USER, count, cpu, server, memory_mib(pid), "jobs")
+
+    return _by_operator(plane, namespace, count, send, "--batch-jobs=all", resource="jobs")
 
 
 def batch(plane, count, shape="tiny"):

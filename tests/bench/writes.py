@@ -8,7 +8,6 @@ measures it by turns with this tree's: ratios within one run hold on a busy mach
 
 import collections
 import json
-import re
 import subprocess
 import threading
 
@@ -16,18 +15,13 @@ import objects
 from holdfast import CRD_PATH
 from localcluster import wait_for
 from plane import ROOT
+from price import allocated
 from templates import NAMES
 
 GROUP = "holdfast.dev"
 IN_FLIGHT = 16
 WARM_UP = 16  # writes of each kind that are not counted
 SERVER = "kube-apiserver"
-
-
-def _allocated(cluster):
-    """Bytes that the API server has ever allocated."""
-    text = cluster.api("GET", "/metrics")[1]
-    return float(re.search(r"^go_memstats_alloc_bytes_total (\S+)", text, re.MULTILINE)[1])
 
 
 def _install_beside(cluster, revision):
@@ -66,8 +60,8 @@ class _Meter:
 
     def __init__(self, plane, count):
         self._plane, self._count = plane, count
-        before = _allocated(plane.cluster)
-        self._look = _allocated(plane.cluster) - before  # what reading the figure allocates
+        before = allocated(plane.cluster)
+        self._look = allocated(plane.cluster) - before  # what reading the figure allocates
         self.costs = collections.defaultdict(lambda: {"writes": 0, "cpu_seconds": 0.0, "bytes": 0.0})
 
     def warm_up(self, chain):
@@ -78,14 +72,14 @@ class _Meter:
         """`chain`: [(kind of write, request)]."""
         steps = self._plane.send_by_step([request for _, request in chain], self._count, IN_FLIGHT)
         for kind, _ in chain:
-            allocated, cpu = _allocated(self._plane.cluster), self._plane.cpu(SERVER)
+            before, cpu = allocated(self._plane.cluster), self._plane.cpu(SERVER)
             next(steps)
             cpu = self._plane.cpu(SERVER) - cpu
-            allocated = _allocated(self._plane.cluster) - allocated - self._look
+            taken = allocated(self._plane.cluster) - before - self._look
             cost = self.costs[kind]
             cost["writes"] += self._count
             cost["cpu_seconds"] += cpu
-            cost["bytes"] += allocated
+            cost["bytes"] += taken
         steps.close()
 
     def figures(self):

@@ -5,7 +5,7 @@ import contextlib
 import copy
 
 import pytest
-from holdfast import GUARD_PATH, Operator, job, runs, wait_for_guard
+from holdfast import GUARD_PATH, Operator, job, remove_guard, runs, wait_for_guard
 from localcluster import wait_for
 from resource_api import JOBS, Api, accepted, refused, status, unique_name
 from resource_api import job as wrong_or_right
@@ -37,9 +37,7 @@ def put_back(cluster):
 def unguarded(cluster):
     """The API server without the policies."""
     with put_back(cluster):
-        for path in (BINDINGS, POLICIES):
-            for name in ("holdfast-guard-durablejob", "holdfast-guard-durablejob-status"):
-                assert cluster.api("DELETE", f"{path}/{name}")[0] == 200
+        remove_guard(cluster)
         api = Api(cluster)
         probe = wrong_or_right(parallelism=2)
         wait_for("the guard to be gone", lambda: cluster.api("POST", f"{JOBS}?dryRun=All", probe)[0] == 201, LIMIT)

@@ -92,17 +92,22 @@ class Side:
         return answer["message"]
 
 
+def without_field(message):
+    """Of a policy's rule: it begins with the field, and mostly says how that is wrong."""
+    return re.sub("^[^ ]*: (Forbidden: |Required value: )?", "", message)
+
+
 def bare(refusal):
     """What a policy says of a rule, without its own name and the field."""
     _, by_policy, rest = refusal.partition("denied request: ")
-    return rest.partition(": ")[2].removeprefix("Forbidden: ").removeprefix("Required value: ") if by_policy else None
+    return without_field(rest) if by_policy else None
 
 
 def begin_of(rule):
     """How the message of a policy's rule begins, without the field, to where it is computed."""
     if "messageExpression" in rule:
         return re.findall(r"'([^']*)'", rule["messageExpression"])[1]
-    return rule["message"].partition(": ")[2].removeprefix("Forbidden: ").removeprefix("Required value: ")[:40]
+    return without_field(rule["message"])[:40]
 
 
 def rules():

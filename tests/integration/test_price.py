@@ -4,11 +4,11 @@ than 5 % unnoticed. Garbage collection is a quarter of what a write costs (docs/
 A change that is worth its price writes the new figures here."""
 
 import json
-import re
 import sys
 
 import pytest
 from holdfast import ROOT
+from price import allocated
 
 sys.path.append(str(ROOT / "tests/bench"))
 
@@ -23,12 +23,6 @@ MAY_GROW = 1.05
 # The server counts what it allocates by whole spans of memory. So one look is wrong by up to 1 MiB, and many writes
 # share that.
 WARM_UP, WRITES, ROUNDS, LOOKS = 20, 120, 2, 5
-
-
-def allocated(cluster):
-    """Bytes that the API server has ever allocated."""
-    text = cluster.api("GET", "/metrics")[1]
-    return float(re.search(r"^go_memstats_alloc_bytes_total (\S+)", text, re.MULTILINE)[1])
 
 
 def filled(request, name, found):

@@ -32,12 +32,11 @@ class GuardPolicies {
  private:
   void send(const char* method, const std::string& target, const std::string& body,
             const char* content_type = "");
+  void create_all();
 
   ApiServer& server_;
   const Scheduler& scheduler_;
   std::function<void(const std::string&)> complain_;
-  void create_all();
-
   bool installed_ = false;
   Duration unknown_{0};
   std::optional<Duration> missing_since_;
