@@ -81,7 +81,9 @@ void TlsServer::Impl::accept_all() {
   while (true) {
     tcp::socket socket(context);
     error_code error;
-    acceptor.accept(socket, error);
+    // accept() asks for a descriptor before it waits: without one it would fail at once, for ever.
+    acceptor.wait(tcp::acceptor::wait_read, error);
+    if (!error) acceptor.accept(socket, error);
     std::lock_guard<std::mutex> lock(mutex);
     if (stopping) return;
     if (error) continue;
