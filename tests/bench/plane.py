@@ -50,7 +50,8 @@ class Plane:
     def __enter__(self):
         self.cluster.start()
         install(self.cluster)
-        self.kubeconfig = self._service_account()
+        admit(self.cluster, OPERATOR_USER)
+        self.kubeconfig = self.service_account(OPERATOR_USER)
         return self
 
     def __exit__(self, *_):
@@ -66,15 +67,15 @@ class Plane:
         self.cluster.api("POST", f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
         return name
 
-    def _service_account(self):
-        """Makes the operator's and returns its kubeconfig."""
-        namespace, name = OPERATOR_USER.split(":")[2:]
+    def service_account(self, user):
+        """Makes this service account and returns its kubeconfig, which has a token and no certificate."""
+        namespace, name = user.split(":")[2:]
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         self.cluster.api("POST", path, {"metadata": {"name": name}})
-        config = json.loads(pathlib.Path(admit(self.cluster, OPERATOR_USER)).read_text(encoding="utf-8"))
+        config = json.loads(self.cluster.kubeconfig.read_text(encoding="utf-8"))
         token = self.cluster.api("POST", f"{path}/{name}/token", {"spec": {"expirationSeconds": 24 * 3600}})[1]
         config["users"][0]["user"] = {"token": token["status"]["token"]}
-        kubeconfig = pathlib.Path(self._folder.name) / "kubeconfig"
+        kubeconfig = pathlib.Path(self._folder.name) / f"kubeconfig-{name}"
         kubeconfig.write_text(json.dumps(config), encoding="utf-8")
         return kubeconfig
 

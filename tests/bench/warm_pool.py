@@ -14,7 +14,7 @@ from at_once import at_rest
 from fake_pool import allow_workers
 from fence import grant, install_fence, lease_rules, token_of
 from holdfast import die_with_parent
-from localcluster import wait_for
+from localcluster import ClusterError, wait_for
 from measure import OPERATOR_USER, Audit, cpu_seconds
 from plane import LIMIT
 
@@ -89,6 +89,12 @@ class Agents:
                     "HOLDFAST_CREDENTIALS": str(folder), "HOLDFAST_SLOTS_FOLDER": str(folder / "slots"),
                     "HOLDFAST_TERMINATION_LOG": str(folder / "termination-log")})
 
+    def check(self):
+        """Raises if one has ended: nobody starts an agent for the pod that takes its place."""
+        ended = sum(process.poll() is not None for process in self.running.values())
+        if ended:
+            raise ClusterError(f"{ended} of {len(self.running)} workers were cut off: the machine is too busy")
+
     def cpu(self):
         """Seconds that they and the commands which have ended used."""
         return sum(cpu_seconds(process.pid, children=True) for process in self.running.values())
@@ -115,7 +121,7 @@ class Warm:
             wait_for("the operator to be at rest", lambda: at_rest([self.operator]), LIMIT, poll=0.2)
             self._make_pool()
             self.agents.start(self.workers)
-            wait_for(f"{self.workers} workers to be idle", lambda: self._idle() >= self.workers, LIMIT, poll=0.5)
+            wait_for(f"{self.workers} workers to be idle", lambda: self.idle() >= self.workers, LIMIT, poll=0.5)
         except BaseException:
             self._stop()
             raise
@@ -142,7 +148,8 @@ class Warm:
                      "slotsPerWorker": self.slots}})
         assert status == 201, answer
 
-    def _idle(self):
+    def idle(self):
+        """How many workers have nothing to do."""
         pool = self.plane.cluster.api("GET", f"{self.path}/{POOL}")[1]
         return pool.get("status", {}).get("idle", 0)
 
