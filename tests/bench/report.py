@@ -8,6 +8,7 @@ has. Mode w has a place for each of its parts (`bench:w-start`). The table on to
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import re
@@ -293,8 +294,51 @@ def mode_w(figures):
     return {place: text() for place, (key, text) in parts.items() if key in figures}
 
 
+SIDES_OF_CLAIMS = {
+    "claims": "claims", "claims-later": "claims, refilled later", "workers": "jobs, a worker each",
+    "slots": "jobs, {slots} slots a worker"}
+
+
+def mode_s(figures):
+    sides = {name: rounds for name, rounds in figures["sides"].items() if rounds}
+    heads = [SIDES_OF_CLAIMS[name].format(**rounds[0]) for name, rounds in sides.items()]
+    part = lambda rounds, *keys: [functools.reduce(lambda found, key: found[key], keys, one) for one in rounds]
+    shares = lambda rounds: [100 * (one["rest"]["api_server"] + one["rest"]["etcd"]) for one in rounds]
+
+    def line(label, digits, *keys):
+        return (label, *(spread(part(rounds, *keys), digits) for rounds in sides.values()))
+
+    starts = [line(f"{what}, {label}", 0, key, quantile) for key, what in (
+        ("to_start", "created to started"), ("to_place", "created to its place on record"))
+        for label, quantile in (("median", "median_ms"), ("99 %", "p99_ms"))]
+    costs = [line(f"{label}, until {until}", digits, key, name)
+             for name, label, digits in (
+                 ("writes_each", "API writes each", 2), ("refill_writes_each", "of them for the pool", 2),
+                 ("server_cpu_ms", "CPU of API server and etcd each (ms)", 1),
+                 ("operator_cpu_ms", "controller's CPU each (ms)", 2),
+                 ("agents_cpu_ms", "CPU of agents and commands each (ms)", 1))
+             for key, until in (("started", "started"), ("quiet", "quiet"))]
+    costs += [line(f"{label}, until quiet, beyond rest", digits, "beyond_rest", name)
+              for name, label, digits in (("writes_each", "API writes each", 2),
+                                          ("server_cpu_ms", "CPU of API server and etcd each (ms)", 1))]
+    count = next(iter(sides.values()))[0]["count"]
+    return "\n\n".join([
+        rows((f"{count:,} at once, {count:,} ready places; ms", *heads), *starts,
+             line("first created to last created (s)", 1, "seconds_to_create"),
+             line("first created to last started (s)", 1, "seconds_to_start_all")),
+        rows((f"what {count:,} at once cost", *heads), *costs,
+             ("API server and etcd before, all at rest (% of a core)",
+              *(spread(shares(rounds), 1) for rounds in sides.values())),
+             line("API writes a second before, all at rest", 1, "rest", "writes_per_second"),
+             line("seconds until quiet", 0, "seconds"),
+             ("claims that got a sandbox of the pool", *(spread(values(rounds, "from_the_pool"), 0)
+                                                         for rounds in sides.values())),
+             line("controller's memory afterwards (MiB)", 0, "memory_mib")),
+        f"agent-sandbox {figures['version']}. Each side is measured for {figures['window']} s at least."])
+
+
 SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f": mode_f, "g": mode_g,
-            "h": mode_h, "i": mode_i, "l": mode_l, "q": mode_q, "j": mode_j, "w": mode_w}
+            "h": mode_h, "i": mode_i, "l": mode_l, "q": mode_q, "j": mode_j, "w": mode_w, "s": mode_s}
 
 
 def origin(result):
