@@ -155,10 +155,25 @@ class _Watch(threading.Thread):
         super().__init__(daemon=True)
         self.cluster, self.path, self.statuses = cluster, path, statuses
         self.version = cluster.api("GET", path)[1]["metadata"]["resourceVersion"]
+        self.error = None
 
     def run(self):
-        for event in self.cluster.watch(self.path, self.version, timeout=LIMIT):
-            self.statuses.show(event["object"])
+        # The API server ends the watch of whoever does not keep up with a burst.
+        while not self.error:
+            try:
+                for event in self.cluster.watch(self.path, self.version, timeout=LIMIT):
+                    if event["type"] == "ERROR":
+                        raise OSError(f"the watch of {self.path} has lost events: {event['object']}")
+                    self.version = event["object"]["metadata"]["resourceVersion"]
+                    self.statuses.show(event["object"])
+            except OSError as error:  # also at the end, with the cluster
+                self.error = error
+
+    def lives(self):
+        """True, or an error."""
+        if self.error:
+            raise self.error
+        return True
 
 
 class _Sender(threading.Thread):
@@ -233,10 +248,11 @@ class _Side:
 def _claims(plane, peer, count, window, *flags):
     with Sandboxes(peer, count, *flags) as pool:
         side, statuses = _Side(pool, lambda: Meter(plane, pool), pool.user), Statuses()
-        _Watch(plane.cluster, pool.path(CLAIMS), statuses).start()
+        watch = _Watch(plane.cluster, pool.path(CLAIMS), statuses)
+        watch.start()
         result, cpu, audit = _burst(
             plane, side, objects.post(pool.path(CLAIMS), claim("claim-$N")), count,
-            lambda: len(statuses.before) >= count, window, is_over=lambda: pool.is_full() or LATER in flags)
+            lambda: watch.lives() and len(statuses.before) >= count, window, is_over=lambda: pool.is_full() or LATER in flags)
         taken = {item["status"]["sandbox"]["name"] for item in plane.cluster.api("GET", pool.path(CLAIMS))[1]["items"]}
         created = {name: when for when, name in audit.moments("create", CLAIMS)}
         return result | figures(
