@@ -231,7 +231,6 @@ JobPtr decode_job(const JsonView& json) {
     job.stored_bytes = json.text().size();
   }
   mend_runs(job);
-  if (!at(spec, "template").is_object() && !at(spec, "workerPool").is_object()) return nullptr;
   if (is_terminal(job.status.phase)) return cached;
   const bool waits = job.queue && job.status.says_queued();
   JobTexts texts = waits ? JobTexts{"", shared_metadata(meta), nullptr,
@@ -244,12 +243,15 @@ JobPtr decode_job(const JsonView& json) {
 JobTexts decode_texts(const JsonView& json) {
   const JsonView spec = at(json, "spec");
   const std::string stage = string_at(at(json, "status"), "stage");
-  JsonView pod_template = at(spec, "template");
+  JsonView place = spec;
   for (const JsonView one : at(spec, "stages")) {
-    if (string_at(one, "name") == stage) pod_template = at(one, "template");
+    if (string_at(one, "name") == stage) place = one;
   }
-  const bool is_there = pod_template.is_object();
-  JobTexts texts{is_there ? std::string(pod_template.text()) : std::string(),
+  const JsonView pod_template = at(place, "template");
+  // While a policy is missing, a job may be made that has neither template nor workerPool. No pod
+  // can be made from an empty template, and the job ends with that reason.
+  const char* const none = at(place, "workerPool").is_object() ? "" : "{}";
+  JobTexts texts{pod_template.is_object() ? std::string(pod_template.text()) : std::string(none),
                  shared_metadata(at(json, "metadata"))};
   texts.unknown = unknown_in_status(KnownKind::kDurableJob, at(json, "status"));
   if (!is_terminal(api::known_phase(at(json, "status")))) return texts;

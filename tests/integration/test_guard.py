@@ -154,3 +154,10 @@ def test_an_operator_that_does_not_require_it_says_so_and_goes_on(cluster, jobs)
         wait_for("the operator to miss the guard", lambda: missing(operator), LIMIT)
         jobs.apply(job("goes-on", annotations=runs(0)))
         jobs.wait("goes-on", lambda s: s.get("phase") == "Succeeded", LIMIT)
+        # Nothing refuses this any more. It ends, and says why.
+        empty = job("neither-template-nor-pool")
+        del empty["spec"]["template"]
+        jobs.apply(empty)
+        status = jobs.wait("neither-template-nor-pool", lambda s: s.get("phase") == "Failed", LIMIT)
+        [failed] = [condition for condition in status["conditions"] if condition["type"] == "Failed"]
+        assert failed["reason"] == "PodTemplateInvalid" and failed["message"] == "the pod template has no spec"

@@ -39,9 +39,15 @@ TEST(WorkersCodec, AJobNeedsNoTemplateIfItHasAPool) {
   EXPECT_EQ(job.spec.pool->progress_deadline, seconds(90));
   EXPECT_FALSE(job.spec.heartbeat) << "a Lease of the job's own would wait for a pod";
   EXPECT_EQ(job.spec.pod_replacement, reconciler::PodReplacementPolicy::kFailed);
+}
+
+// While a policy is missing, the API server takes it. The job then ends with the reason.
+TEST(WorkersCodec, AJobWithNeitherIsOneWhosePodsTemplateIsEmpty) {
   Json neither = pooled();
   neither["spec"].erase("workerPool");
-  EXPECT_FALSE(decode_job(document(neither)));
+  EXPECT_EQ(decode_texts(document(neither)).pod_template, "{}");
+  EXPECT_FALSE(decoded(neither).job.spec.pool);
+  EXPECT_EQ(decode_texts(document(pooled())).pod_template, "");
 }
 
 TEST(WorkersCodec, ThePlaceOfARunReadsBackAsItWasWritten) {
