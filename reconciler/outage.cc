@@ -28,6 +28,11 @@ void HolderCount::add(const LeaseView& lease, seconds lease_duration, const Stat
   if (is_overdue(lease, lease_duration, now)) ++lost;
 }
 
+int in_all_shards(int in_ours, std::size_t held, int shards) {
+  const auto ours = static_cast<std::int64_t>(std::max<std::size_t>(held, 1));
+  return static_cast<int>(std::int64_t{in_ours} * shards / ours);
+}
+
 Duration restart_wait(int lost, const std::string& job_uid, std::int64_t attempt) {
   if (lost <= kRestartsAtOnce) return Duration::zero();
   const Duration spread =

@@ -219,7 +219,8 @@ bool RecordTracker::in_doubt(AllSilences& silences, const std::string& name, Dur
                              const ClockOf& clock) const {
   const LiveTime time = clock(name);
   const Tally all = tally(silences.all, name, window, time);
-  if (all.counted < kBreakerMinimum || !mostly_silent(all)) return false;
+  if (all.counted < kBreakerMinimum) return elsewhere_ && elsewhere_(window);
+  if (!mostly_silent(all)) return false;
   if (!group_of_) return true;
   if (!silences.groups) silences.groups = measure_groups(clock);
   const auto group = silences.groups->find(group_of_(name));

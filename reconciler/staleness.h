@@ -79,7 +79,10 @@ class RecordTracker {
   // Records of one group, e.g. of one namespace, may fall silent together although the path to the
   // others is fine. Null: all are of one group.
   using GroupOf = std::function<std::string(const std::string& name)>;
-  explicit RecordTracker(GroupOf group_of = nullptr) : group_of_(std::move(group_of)) {}
+  // Whether the path to all is in doubt by other records, for when fewer than three of these count.
+  using Elsewhere = std::function<bool(Duration window)>;
+  explicit RecordTracker(GroupOf group_of = nullptr, Elsewhere elsewhere = nullptr)
+      : group_of_(std::move(group_of)), elsewhere_(std::move(elsewhere)) {}
 
   // A record was seen with this version. An unchanged version is no sign of life.
   void seen(const std::string& name, std::uint64_t version, Duration live_now);
@@ -110,11 +113,12 @@ class RecordTracker {
   void for_each_silent(Duration at_least, const ClockOf& clock, const Visit& visit) const;
 
   // True if more than 55 % of the other records have been silent for over half of `window`. Only
-  // records that changed since the epoch or were carried count, and there must be at least three. A
-  // record that fell silent more than one `window` before this one does not count, e.g. a node that
-  // was switched off. If true, the path to all of them is in doubt. It is false if the record's own
-  // group has three others that are not mostly silent. So one tenant's trouble rarely holds up
-  // another tenant's verdicts.
+  // records that changed since the epoch or were carried count. If there are fewer than three,
+  // `elsewhere` decides; without it, it is false. A record that fell silent more than one `window`
+  // before this one does not count, e.g. a node that was switched off. If true, the path to all of
+  // them is in doubt. It is false if the record's own group has three others that are not mostly
+  // silent. So one tenant's trouble rarely holds up another tenant's verdicts. `name` may be one
+  // that is not known here.
   bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
   // True if the verdict on a record that has been silent for `window` or more must wait. While
@@ -160,6 +164,7 @@ class RecordTracker {
   static Duration carried(const Record& record, LiveTime time);
 
   GroupOf group_of_;
+  Elsewhere elsewhere_;
   std::unordered_map<std::string, Record> records_;
   std::unordered_map<std::string, Waiting> waiting_;  // carried, before the record was seen
   // By record and window: the start of the silence whose verdict was held back.

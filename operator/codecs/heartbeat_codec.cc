@@ -97,21 +97,24 @@ HeartbeatPtr decode_heartbeat(const JsonView& json) {
   lease.stage = string_at(annotations, reconciler::kStageLabel);
   lease.deferrals = decode_count(string_at(annotations, kDeferralsAnnotation));
   cached->mark = string_at(annotations, kProgressAnnotation);
+  cached->shard_label = string_at(at(meta, "labels"), reconciler::kShardLabel);
   return cached;
 }
 
 std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
-                           Time now) {
-  Json meta = {
-      {"name", lease_name(job, write)},
-      {"namespace", job.namespace_},
-      {"labels", {{reconciler::kJobNameLabel, job.name}, {reconciler::kJobUidLabel, job.uid}}},
-      {"annotations", {{kGrantedAnnotation, write.granted}}},
-      {"ownerReferences", Json::array({{{"apiVersion", reconciler::kJobApiVersion},
-                                        {"kind", reconciler::kJobKind},
-                                        {"name", job.name},
-                                        {"uid", job.uid},
-                                        {"controller", true}}})}};
+                           const std::string& shard_label, Time now) {
+  Json meta = {{"name", lease_name(job, write)},
+               {"namespace", job.namespace_},
+               {"labels",
+                {{reconciler::kJobNameLabel, job.name},
+                 {reconciler::kJobUidLabel, job.uid},
+                 {reconciler::kShardLabel, shard_label}}},
+               {"annotations", {{kGrantedAnnotation, write.granted}}},
+               {"ownerReferences", Json::array({{{"apiVersion", reconciler::kJobApiVersion},
+                                                 {"kind", reconciler::kJobKind},
+                                                 {"name", job.name},
+                                                 {"uid", job.uid},
+                                                 {"controller", true}}})}};
   if (!write.stage.empty()) meta["annotations"][reconciler::kStageLabel] = write.stage;
   if (!write.checkpoint.empty()) meta["annotations"][kCheckpointAnnotation] = write.checkpoint;
   if (!write.uid.empty()) {

@@ -1,6 +1,7 @@
 // Converts a job's heartbeat Lease between JSON and the fields that the reconciler uses. Pure.
 //
 //   holdfast-<job UID>   in the job's namespace, owned by the job
+//     label holdfast.dev/shard  the job's, as on its pods: which replica watches it
 //     spec.holderIdentity     <pod name>/<pod UID>; absent: nobody
 //     spec.leaseTransitions   the attempt
 //     spec.renewTime          absent until the holder has renewed it
@@ -25,6 +26,7 @@ struct CachedHeartbeat : kube::Object {
   reconciler::LeaseView lease;
   std::string job_name;  // of the DurableJob that owns it
   std::string mark;      // the progress annotation
+  std::string shard_label;
 };
 using HeartbeatPtr = std::shared_ptr<const CachedHeartbeat>;
 
@@ -42,6 +44,6 @@ HeartbeatPtr decode_heartbeat(const JsonView& json);
 // The body of the PUT, or of the POST if write.uid is empty. It drops the reports of earlier
 // holders, but for the checkpoint.
 std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
-                           Time now);
+                           const std::string& shard_label, Time now);
 
 }  // namespace holdfast::codecs

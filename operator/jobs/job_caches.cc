@@ -1,6 +1,7 @@
 #include "operator/jobs/job_caches.h"
 
 #include "operator/jobs/pod_index.h"
+#include "reconciler/outage.h"
 #include "reconciler/shards.h"
 
 namespace holdfast::jobs {
@@ -32,6 +33,10 @@ void JobCaches::own_pods_lag(const codecs::CachedJob& job, int pods) const {
   for (int pod = 0; pod < pods; ++pod) {
     pods_->watch_lags(job.namespace_, {{"job", job.key()}, {"seen", "our own pod"}});
   }
+}
+
+int JobCaches::in_all_shards(int in_ours) const {
+  return reconciler::in_all_shards(in_ours, membership_.held_shards().size(), membership_.shards());
 }
 
 int JobCaches::shard_of(const codecs::CachedPod& pod) const {

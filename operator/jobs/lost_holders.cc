@@ -15,7 +15,7 @@ int LostHolders::lost_together(const codecs::CachedJob& job, const reconciler::R
       !caches_.heartbeats().unheard_since_gap(lease)) {
     return 0;
   }
-  return count().lost_together();
+  return caches_.in_all_shards(count().lost_together());
 }
 
 const reconciler::HolderCount& LostHolders::count() {
@@ -25,7 +25,7 @@ const reconciler::HolderCount& LostHolders::count() {
   holders_ = {};
   caches_.heartbeats().cached().for_each([&](const codecs::HeartbeatPtr& lease) {
     const codecs::JobPtr job = caches_.job_of(*lease);
-    if (!job || !job->job.spec.heartbeat) return;
+    if (!job || !job->job.spec.heartbeat || !caches_.holds_shard_of(*job)) return;
     holders_.add(lease->lease, job->job.spec.heartbeat->lease_duration, job->job.status, now());
   });
   return holders_;

@@ -12,7 +12,9 @@ PodShards::PodShards(Dependencies dependencies, int shards, std::vector<std::str
     : deps_(std::move(dependencies)), shards_(shards), since_(static_cast<std::size_t>(shards)) {
   if (namespaces.empty()) namespaces.emplace_back();
   for (std::string& name : namespaces) watched_.push_back({std::move(name)});
-  deps_.pods.on_progress([this] { on_progress(); });
+  for (const Part& part : deps_.parts) {
+    part.informer.on_progress([this] { on_progress(); });
+  }
   widen();
 }
 
@@ -21,7 +23,7 @@ PodShards::~PodShards() {
   deps_.loop.cancel(again_);
 }
 
-// `notin` also selects the pods without the label.
+// `notin` also selects what has no such label.
 std::string PodShards::selector(const std::set<int>& selected, int shards) {
   std::string others;
   for (int shard = 0; shard < shards; ++shard) {
@@ -64,10 +66,29 @@ void PodShards::linger() {
 
 // A namespace whose list hangs holds up no other.
 bool PodShards::lists() const {
-  const auto lists = [this](const Watched& one) { return deps_.pods.widening(one.namespace_); };
+  const auto lists = [this](const Watched& one) { return this->lists(one.namespace_); };
   return deps_.loop.now() - widened_at_ < kPatience
              ? std::any_of(watched_.begin(), watched_.end(), lists)
              : std::all_of(watched_.begin(), watched_.end(), lists);
+}
+
+bool PodShards::lists(const std::string& namespace_) const {
+  return std::any_of(deps_.parts.begin(), deps_.parts.end(),
+                     [&](const Part& part) { return part.informer.widening(namespace_); });
+}
+
+bool PodShards::watches(const cache::Informer& informer) const {
+  return std::any_of(deps_.parts.begin(), deps_.parts.end(),
+                     [&](const Part& part) { return &part.informer == &informer; });
+}
+
+// All parts are widened together.
+std::uint64_t PodShards::widened(const std::string& namespace_) const {
+  std::uint64_t least = widenings_;
+  for (const Part& part : deps_.parts) {
+    least = std::min(least, part.informer.widened(namespace_));
+  }
+  return least;
 }
 
 void PodShards::widen() {
@@ -77,7 +98,7 @@ void PodShards::widen() {
     if (!selected_.insert(shard).second) continue;
     since_[static_cast<std::size_t>(shard)] = widenings_;
   }
-  deps_.pods.widen(selector(selected_, shards_));
+  for (const Part& part : deps_.parts) part.informer.widen(selector(selected_, shards_));
 }
 
 void PodShards::narrow() {
@@ -85,31 +106,36 @@ void PodShards::narrow() {
   for (int shard = 0; shard < shards_; ++shard) {
     if (selected_.count(shard) == 0) since_[static_cast<std::size_t>(shard)] = 0;
   }
-  deps_.pods.narrow(selector(selected_, shards_), [this](const kube::ObjectPtr& object) {
-    const codecs::PodPtr pod = kube::as<codecs::CachedPod>(object);
-    const auto shard = reconciler::labelled_shard(pod->pod.shard_label, shards_);
-    const bool stays = !shard || selected_.count(*shard) != 0;
-    if (!stays) deps_.on_drop(*pod);
-    return stays;
-  });
+  for (const Part& part : deps_.parts) {
+    part.informer.narrow(selector(selected_, shards_), [&](const kube::ObjectPtr& object) {
+      const auto shard = reconciler::labelled_shard(part.label(*object), shards_);
+      const bool stays = !shard || selected_.count(*shard) != 0;
+      if (!stays) part.on_drop(object);
+      return stays;
+    });
+  }
 }
 
 bool PodShards::read(int shard, const std::string& namespace_) const {
   const std::uint64_t since = since_[static_cast<std::size_t>(shard)];
-  return since != 0 && deps_.pods.widened(namespace_) >= since;
+  return since != 0 && widened(namespace_) >= since;
 }
 
 bool PodShards::read(int shard) const {
   const auto is_read = [&](const Watched& one) { return read(shard, one.namespace_); };
+  const auto in_trouble = [&](const Watched& one) {
+    return std::any_of(deps_.parts.begin(), deps_.parts.end(), [&](const Part& part) {
+      return !part.informer.trouble(one.namespace_).empty();
+    });
+  };
   return std::any_of(watched_.begin(), watched_.end(), is_read) &&
-         std::all_of(watched_.begin(), watched_.end(), [&](const Watched& one) {
-           return is_read(one) || !deps_.pods.trouble(one.namespace_).empty();
-         });
+         std::all_of(watched_.begin(), watched_.end(),
+                     [&](const Watched& one) { return is_read(one) || in_trouble(one); });
 }
 
 void PodShards::on_progress() {
   for (Watched& one : watched_) {
-    const std::uint64_t before = std::exchange(one.widened, deps_.pods.widened(one.namespace_));
+    const std::uint64_t before = std::exchange(one.widened, widened(one.namespace_));
     if (before == one.widened) continue;
     std::set<int> now_read;
     for (const int shard : selected_) {

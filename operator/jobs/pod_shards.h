@@ -1,15 +1,15 @@
-// Which pods a replica watches: the pods of the shards that it has, or will have soon. It also
-// watches all pods without a label of a shard (an older version's). So the work of other replicas
-// costs it nothing.
+// Which pods and heartbeat Leases a replica watches: those of the shards that it has, or will have
+// soon. It also watches all without a label of a shard (an older version's). So the work of other
+// replicas costs it nothing.
 //
 //   want({7, 12})    Both are listed, together with what was watched before.
-//   read(7, ns)      From now on the cache is as complete for shard 7 as any watched cache.
-//   want({7})        After kLinger the pods of 12 leave the cache. After a lapse a replica mostly
-//                    gets its shards back, and then needs no list.
+//   read(7, ns)      From now on the caches are as complete for shard 7 as any watched cache.
+//   want({7})        After kLinger what belongs to 12 leaves the caches. After a lapse a replica
+//                    mostly gets its shards back, and then needs no list.
 //
-// While a shard is held but not read, the operator does nothing about its jobs. A pod may be
-// missing in the cache or in the cluster, and the operator cannot know which. Membership records
-// nothing.
+// While a shard is held but not read, the operator does nothing about its jobs. A pod or a Lease
+// may be missing in the cache or in the cluster, and the operator cannot know which. Membership
+// records nothing.
 //
 // Loop only.
 #pragma once
@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "client/cache/informer.h"
+#include "client/kube/object.h"
 #include "core/loop.h"
-#include "operator/codecs/pod_codec.h"
 
 namespace holdfast::jobs {
 
@@ -32,15 +32,21 @@ class PodShards {
   // How long a list may hold up the next one, once another namespace's has come.
   static constexpr std::chrono::seconds kPatience{5};
 
+  // Objects that bear reconciler::kShardLabel, as decoded by `label`.
+  struct Part {
+    cache::Informer& informer;
+    std::function<std::string(const kube::Object& object)> label;
+    // The object leaves the cache although it is not deleted.
+    std::function<void(const kube::ObjectPtr& object)> on_drop;
+  };
   struct Dependencies {
     Loop& loop;
-    cache::Informer& pods;  // of pod_kind()
-    // The pods of these shards in this watched namespace are in the cache by now; "": in all.
+    std::vector<Part> parts;
+    // What belongs to these shards in this watched namespace is in all caches by now; "": in all
+    // namespaces.
     std::function<void(const std::set<int>& shards, const std::string& watched)> on_read;
-    // The pod leaves the cache although it is not deleted.
-    std::function<void(const codecs::CachedPod& pod)> on_drop;
   };
-  // Call it before the informer starts. `namespaces`: as the informer's.
+  // Call it before the informers start. `namespaces`: as the informers'.
   PodShards(Dependencies dependencies, int shards, std::vector<std::string> namespaces);
   ~PodShards();
 
@@ -50,11 +56,12 @@ class PodShards {
   // True if it is read in each namespace that can be watched.
   bool read(int shard) const;
 
-  // The pods of new shards are being listed, and nothing has failed so far. Meanwhile the replica
-  // sees no change of the pods that it had.
+  // What belongs to new shards is being listed, and nothing has failed so far. Meanwhile the replica
+  // sees no change of what it had.
   bool lists() const;
+  bool watches(const cache::Informer& informer) const;
 
-  // Of the pods of jobs in these shards, and of pods without a label of a shard.
+  // Of the objects of jobs in these shards, and of those without a label of a shard.
   static std::string selector(const std::set<int>& selected, int shards);
 
  private:
@@ -68,8 +75,10 @@ class PodShards {
   const int shards_;
   struct Watched {
     std::string namespace_;
-    std::uint64_t widened = 0;  // Informer::widened(), as last reported
+    std::uint64_t widened = 0;  // of all parts, as last reported
   };
+  std::uint64_t widened(const std::string& namespace_) const;
+  bool lists(const std::string& namespace_) const;
   std::vector<Watched> watched_;
   std::set<int> wanted_;
   std::set<int> selected_;

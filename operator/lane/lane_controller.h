@@ -19,6 +19,7 @@
 #include "client/cache/view.h"
 #include "client/controller/controller.h"
 #include "client/controller/reconcile_pool.h"
+#include "operator/codecs/pod_codec.h"
 #include "operator/lane/lane_facts.h"
 #include "operator/lane/lane_requests.h"
 

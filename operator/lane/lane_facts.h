@@ -13,6 +13,7 @@
 #include "client/cache/view.h"
 #include "lane/decide.h"
 #include "operator/codecs/job_codec.h"
+#include "operator/codecs/pod_codec.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/lane/batch_job_codec.h"
 #include "operator/membership/membership.h"

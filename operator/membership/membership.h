@@ -111,6 +111,7 @@ class Membership : public Ownership {
   bool has_joined() const { return member_.lease().was_confirmed(); }
   OwnershipReport report();
   std::set<int> held_shards() const { return shards_.held(); }
+  int shards() const { return requests_.config().shards; }
 
  private:
   void on_lease(const cache::View<CachedLease>::Change& change);

@@ -1,5 +1,7 @@
 #include "operator/observe/heartbeat_monitor.h"
 
+#include <utility>
+
 #include "client/kube/lease_resource.h"
 #include "reconciler/names.h"
 
@@ -22,12 +24,13 @@ constexpr const char* kByOwner = "job";
 }  // namespace
 
 HeartbeatMonitor::HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
-                                   const std::vector<std::string>& namespaces, WorkedOn worked_on)
+                                   const std::vector<std::string>& namespaces, WorkedOn worked_on,
+                                   reconciler::RecordTracker::Elsewhere elsewhere)
     : loop_(dependencies.loop),
       client_(dependencies.client),
       leases_(dependencies, heartbeat_kind(), namespaces),
       worked_on_(std::move(worked_on)),
-      records_(namespaces) {
+      records_(namespaces, std::move(elsewhere)) {
   cached().add_index(kByOwner, [](const codecs::CachedHeartbeat& lease) {
     return std::vector<std::string>{lease.namespace_ + "/" + lease.job_name};
   });

@@ -21,8 +21,10 @@ class HeartbeatMonitor {
  public:
   // True if a known worker should renew the Lease (reconciler::is_worked_on()).
   using WorkedOn = std::function<bool(const codecs::CachedHeartbeat& lease)>;
+  // `elsewhere`: NodeMonitor::most_are_silent().
   HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
-                   const std::vector<std::string>& namespaces, WorkedOn worked_on);
+                   const std::vector<std::string>& namespaces, WorkedOn worked_on,
+                   reconciler::RecordTracker::Elsewhere elsewhere);
 
   // A Lease appeared (before is null), changed, or was deleted (after is null).
   void on_change(
@@ -32,6 +34,9 @@ class HeartbeatMonitor {
   // The answer of `worked_on` may have changed for this Lease, or for all Leases of a job.
   void look_again(const std::string& namespace_, const std::string& lease);
   void look_again_at_all(const std::string& namespace_, const std::string& job);
+
+  // The Lease has left the cache, because the replica does not watch its shard any more.
+  void drop(const codecs::CachedHeartbeat& lease) { records_.gone(lease.key()); }
 
   // A write of ours, or a consistent read, succeeded.
   void proof();

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "core/time.h"
 #include "operator/codecs/heartbeat_codec.h"
@@ -18,8 +20,12 @@ namespace holdfast::observe {
 
 class HeartbeatRecords {
  public:
-  explicit HeartbeatRecords(const std::vector<std::string>& namespaces = {})
-      : clocks_(namespaces) {}
+  // `elsewhere`: of the nodes. A replica sees the Leases of its own shards alone, which may be few.
+  explicit HeartbeatRecords(const std::vector<std::string>& namespaces = {},
+                            reconciler::RecordTracker::Elsewhere elsewhere = nullptr)
+      : clocks_(namespaces),
+        tracker_([](const std::string& key) { return key.substr(0, key.find('/')); },
+                 std::move(elsewhere)) {}
 
   void watch(const std::function<bool(const std::string& watched)>& is_live, SteadyTime now) {
     clocks_.watch(is_live, now);
@@ -62,8 +68,7 @@ class HeartbeatRecords {
 
   NamespaceClocks clocks_;
   // Leases that a worker should renew, in groups by namespace.
-  reconciler::RecordTracker tracker_{
-      [](const std::string& key) { return key.substr(0, key.find('/')); }};
+  reconciler::RecordTracker tracker_;
   // Leases that nobody can renew. Their time counts on any clock. Leases in taken_ have no holder,
   // and nobody was granted them meanwhile; the attempt may change. In ended_ the holder has set the
   // end mark.

@@ -5,6 +5,9 @@
 namespace holdfast::observe {
 namespace {
 
+// Half of it is longer than the 10 s between two renewals of a node.
+constexpr std::chrono::seconds kShortestNodeWindow{24};
+
 kube::Kind node_kind() {
   kube::Kind kind;
   kind.name = "nodes";
@@ -207,6 +210,12 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
     observation.has_lease = false;
   }
   return observation;
+}
+
+bool NodeMonitor::most_are_silent(Duration window) {
+  update_clocks();
+  return lease_tracker_.breaker("", std::max<Duration>(window, kShortestNodeWindow),
+                                [this](const std::string&) { return lease_time(); });
 }
 
 Duration NodeMonitor::pods_live_for(const std::string& namespace_, const LookTimes& asked) {

@@ -56,6 +56,10 @@ class NodeMonitor {
   void keep_windows(WindowKeeper& windows, const Wanted& wanted);
 
   // `window`: how long the job allows a node to be silent or missing. `asked`: up to when.
+  // Most nodes' Leases have been silent for over half of this, or of 24 s if that is longer: see
+  // RecordTracker::breaker(). Nodes renew every 10 s.
+  bool most_are_silent(Duration window);
+
   reconciler::NodeObservation observe(const std::string& node, Duration window,
                                       const LookTimes& asked = {});
   // Now, on the steady clock and those of nodes and of this namespace's pods.

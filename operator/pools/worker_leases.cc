@@ -70,9 +70,10 @@ void decode_cut_off(const std::string& text, CachedWorkerLease& lease) {
   lease.out_of_memory = text.substr(0, mark) == reconciler::kOutOfMemory;
 }
 
-std::string lease_body(Json meta, const WorkerPool& pool, const Content& content) {
+std::string lease_body(Json meta, const WorkerPool& pool, const std::string& shard,
+                       const Content& content) {
   meta["namespace"] = pool.namespace_;
-  meta["labels"] = {{reconciler::kWorkerPoolLabel, pool.name}};
+  meta["labels"] = {{reconciler::kWorkerPoolLabel, pool.name}, {reconciler::kShardLabel, shard}};
   meta["ownerReferences"] = pool_owner(pool);
   if (!content.words.empty()) meta["annotations"][content.annotation] = content.words;
   if (!content.cut_off.empty()) meta["annotations"][kCutOffAnnotation] = content.cut_off;
@@ -88,7 +89,8 @@ std::string lease_body(Json meta, const WorkerPool& pool, const Content& content
 }
 
 // Fails with 409 on any other version.
-std::string next_body(const CachedWorkerLease& lease, const Content& content) {
+std::string next_body(const CachedWorkerLease& lease, const std::string& shard,
+                      const Content& content) {
   WorkerPool pool;
   pool.name = lease.pool_name;
   pool.namespace_ = lease.namespace_;
@@ -99,11 +101,12 @@ std::string next_body(const CachedWorkerLease& lease, const Content& content) {
                {"resourceVersion", std::to_string(lease.version)},
                // Makes the API server drop its record of field owners, as at renewals.
                {"managedFields", Json::array({Json::object()})}};
-  return lease_body(std::move(meta), pool, content);
+  return lease_body(std::move(meta), pool, shard, content);
 }
 
-std::string held_by(const CachedWorkerLease& lease, const char* holder, std::string cut_off = "") {
-  return next_body(lease,
+std::string held_by(const CachedWorkerLease& lease, const std::string& shard, const char* holder,
+                    std::string cut_off = "") {
+  return next_body(lease, shard,
                    {kWorkerAnnotation, lease.words, holder, lease.renewed, std::move(cut_off)});
 }
 
@@ -166,28 +169,30 @@ WorkerLeasePtr decode_worker_lease(const JsonView& json) {
   return lease;
 }
 
-std::string new_worker_lease_body(const WorkerPool& pool, const std::string& pod_uid,
-                                  const std::string& holder) {
-  return lease_body({{"name", worker_lease_name(pod_uid)}}, pool, {kWorkerAnnotation, "", holder});
+std::string new_worker_lease_body(const WorkerPool& pool, const std::string& shard,
+                                  const std::string& pod_uid, const std::string& holder) {
+  return lease_body({{"name", worker_lease_name(pod_uid)}}, pool, shard,
+                    {kWorkerAnnotation, "", holder});
 }
 
-std::string new_work_lease_body(const WorkerPool& pool, const std::string& pod_uid,
-                                const Work& work, Time now) {
-  return lease_body({{"name", work_lease_name(pod_uid)}}, pool,
+std::string new_work_lease_body(const WorkerPool& pool, const std::string& shard,
+                                const std::string& pod_uid, const Work& work, Time now) {
+  return lease_body({{"name", work_lease_name(pod_uid)}}, pool, shard,
                     {kWorkAnnotation, encode_work(work), "", now});
 }
 
-std::string revoked_lease_body(const CachedWorkerLease& lease) {
-  return held_by(lease, kRevokedHolder);
+std::string revoked_lease_body(const CachedWorkerLease& lease, const std::string& shard) {
+  return held_by(lease, shard, kRevokedHolder);
 }
 
-std::string cut_off_lease_body(const CachedWorkerLease& lease, const std::string& reason,
-                               const std::string& why) {
-  return held_by(lease, "", reason + std::string(kWhyMark) + why);
+std::string cut_off_lease_body(const CachedWorkerLease& lease, const std::string& shard,
+                               const std::string& reason, const std::string& why) {
+  return held_by(lease, shard, "", reason + std::string(kWhyMark) + why);
 }
 
-std::string work_lease_body(const CachedWorkerLease& lease, const Work& work, Time now) {
-  return next_body(lease, {kWorkAnnotation, encode_work(work), "", now});
+std::string work_lease_body(const CachedWorkerLease& lease, const std::string& shard,
+                            const Work& work, Time now) {
+  return next_body(lease, shard, {kWorkAnnotation, encode_work(work), "", now});
 }
 
 }  // namespace holdfast::pools

@@ -69,19 +69,22 @@ kube::Kind worker_lease_kind();
 // Null: no Lease with one of the two names.
 WorkerLeasePtr decode_worker_lease(const JsonView& json);
 
+// In all bodies `shard` is the value of reconciler::kShardLabel: of the pool's namespace.
+
 // The body of the POST of the worker Lease. `holder`: worker_holder(), or kRevokedHolder if the
 // Lease was deleted and is made again.
-std::string new_worker_lease_body(const WorkerPool& pool, const std::string& pod_uid,
-                                  const std::string& holder);
+std::string new_worker_lease_body(const WorkerPool& pool, const std::string& shard,
+                                  const std::string& pod_uid, const std::string& holder);
 // The body of the POST of the work Lease.
-std::string new_work_lease_body(const WorkerPool& pool, const std::string& pod_uid,
-                                const Work& work, Time now);
+std::string new_work_lease_body(const WorkerPool& pool, const std::string& shard,
+                                const std::string& pod_uid, const Work& work, Time now);
 
 // The bodies of PUTs, with the UID and the resourceVersion of the version that was read. They keep
 // the words of the worker, and drop what others have added to the Lease.
-std::string revoked_lease_body(const CachedWorkerLease& lease);
-std::string cut_off_lease_body(const CachedWorkerLease& lease, const std::string& reason,
-                               const std::string& why);
-std::string work_lease_body(const CachedWorkerLease& lease, const Work& work, Time now);
+std::string revoked_lease_body(const CachedWorkerLease& lease, const std::string& shard);
+std::string cut_off_lease_body(const CachedWorkerLease& lease, const std::string& shard,
+                               const std::string& reason, const std::string& why);
+std::string work_lease_body(const CachedWorkerLease& lease, const std::string& shard,
+                            const Work& work, Time now);
 
 }  // namespace holdfast::pools

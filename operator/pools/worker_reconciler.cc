@@ -114,16 +114,18 @@ Task<Result<>> WorkerReconciler::take_step(WorkerPtr worker, reconciler::WorkerD
     case WorkerStep::kMakeRevokedLease: {
       const bool is_revoked = decision.step == WorkerStep::kMakeRevokedLease;
       const std::string holder = is_revoked ? kRevokedHolder : worker_holder(worker->pod_name, uid);
-      auto task = make_lease(worker, /*is_work=*/false,
-                             new_worker_lease_body(owner_of(*worker, *pool), uid, holder), claim);
+      auto task = make_lease(
+          worker, /*is_work=*/false,
+          new_worker_lease_body(owner_of(*worker, *pool), label(claim), uid, holder), claim);
       co_return co_await task;
     }
     case WorkerStep::kMakeWork: {
       Work work;
       work.seq = 1;
-      auto task =
-          make_lease(worker, /*is_work=*/true,
-                     new_work_lease_body(owner_of(*worker, *pool), uid, work, deps_.now()), claim);
+      auto task = make_lease(
+          worker, /*is_work=*/true,
+          new_work_lease_body(owner_of(*worker, *pool), label(claim), uid, work, deps_.now()),
+          claim);
       co_return co_await task;
     }
     case WorkerStep::kForget: {
@@ -159,10 +161,11 @@ Task<Result<>> WorkerReconciler::revoke_or_cut_off(WorkerPtr worker,
     if (ours.owner_uid.empty()) co_return Unit{};
   }
   const bool cuts_off = decision.step == WorkerStep::kCutOff;
-  auto task = put_lease(worker, lease,
-                        cuts_off ? cut_off_lease_body(ours, decision.reason, decision.message)
-                                 : revoked_lease_body(ours),
-                        claim);
+  auto task =
+      put_lease(worker, lease,
+                cuts_off ? cut_off_lease_body(ours, label(claim), decision.reason, decision.message)
+                         : revoked_lease_body(ours, label(claim)),
+                claim);
   const Result<> done = co_await task;
   if (done) report_end(*worker, decision);
   co_return done;
@@ -333,7 +336,8 @@ Task<Result<>> WorkerReconciler::write_work(WorkerPtr worker, Work next,
   const WorkerLeasePtr lease = worker->work.get();
   const std::string lease_uid = worker->lease->uid;
   worker->duty.marking = worker->duty.marking || (next.draining && !lease->work.draining);
-  auto task = put_lease(worker, lease, work_lease_body(*lease, next, deps_.now()), claim);
+  auto task =
+      put_lease(worker, lease, work_lease_body(*lease, label(claim), next, deps_.now()), claim);
   const Result<> done = co_await task;
   if (done || !done.error().maybe_applied) worker->duty.marking = false;
   if (!done) co_return done;

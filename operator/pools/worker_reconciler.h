@@ -36,6 +36,9 @@ class WorkerReconciler {
                                 const std::string& job_name);
   void report_end(const Worker& worker, const reconciler::WorkerDecision& decision);
   void record_refusal(const Worker& worker, const Error& error);
+  std::string label(const membership::Ownership::Claim& claim) const {
+    return deps_.membership.shard_label(claim.shard);
+  }
 
   const PoolDependencies& deps_;
   WorkerTracker& tracker_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "client/cache/view.h"
+#include "operator/codecs/pod_codec.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/membership/membership.h"
 #include "operator/queues/cache_proof.h"

@@ -21,6 +21,7 @@
 #include "client/controller/controller.h"
 #include "client/controller/reconcile_pool.h"
 #include "client/controller/writer.h"
+#include "operator/codecs/pod_codec.h"
 #include "operator/jobs/pod_shards.h"
 #include "operator/jobs/telemetry.h"
 #include "operator/membership/membership.h"

@@ -18,6 +18,7 @@
 
 #include "client/cache/view.h"
 #include "client/controller/work_queue.h"
+#include "operator/codecs/pod_codec.h"
 #include "operator/jobs/permits.h"
 #include "operator/queues/old_pods_monitor.h"
 #include "operator/queues/queue_book.h"

@@ -25,7 +25,8 @@ Manager::Observed::Observed(const cache::Informer::Dependencies& shared, cache::
                             observe::HeartbeatMonitor::WorkedOn worked_on,
                             std::unique_ptr<observe::Guard> guard_of)
     : nodes({shared.loop, shared.client, shared.random, shared.log, pods, namespaces}),
-      heartbeats(shared, namespaces, std::move(worked_on)),
+      heartbeats(shared, namespaces, std::move(worked_on),
+                 [this](Duration window) { return nodes.most_are_silent(window); }),
       windows(shared.loop, shared.log),
       guard(std::move(guard_of)) {}
 
@@ -33,22 +34,35 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
     : loop_(deps.loop),
       log_(deps.log),
       caches_({loop_, deps.client, deps.random, log_}, config.namespaces),
-      pod_shards_({loop_, caches_.pods,
+      observed_(
+          {loop_, deps.client, deps.random, log_}, caches_.pods, config.namespaces,
+          [this](const auto& lease) { return job_controller_.is_worked_on(lease); },
+          make_guard(deps, config)),
+      pod_shards_({loop_,
+                   {{caches_.pods,
+                     [](const kube::Object& pod) {
+                       return static_cast<const codecs::CachedPod&>(pod).pod.shard_label;
+                     },
+                     [this](const kube::ObjectPtr& pod) {
+                       job_controller_.drop_pod(*kube::as<codecs::CachedPod>(pod));
+                     }},
+                    {observed_.heartbeats.leases(),
+                     [](const kube::Object& lease) {
+                       return static_cast<const codecs::CachedHeartbeat&>(lease).shard_label;
+                     },
+                     [this](const kube::ObjectPtr& lease) {
+                       observed_.heartbeats.drop(*kube::as<codecs::CachedHeartbeat>(lease));
+                     }}},
                    [this](const std::set<int>& shards, const std::string& watched) {
-                     log_.info("the pods of shards are listed",
+                     log_.info("the pods and Leases of shards are listed",
                                {{"shards", std::to_string(shards.size())},
                                 {"namespace", watched},
                                 {"pods", std::to_string(caches_.pods.store().size())}});
                      queue_controller_.begin_pods(shards, watched);
                      job_controller_.begin_pods(shards, watched);
                      if (lane_) lane_->controller->look_at_all_of(shards);
-                   },
-                   [this](const codecs::CachedPod& pod) { job_controller_.drop_pod(pod); }},
+                   }},
                   config.membership.shards, config.namespaces),
-      observed_(
-          {loop_, deps.client, deps.random, log_}, caches_.pods, config.namespaces,
-          [this](const auto& lease) { return job_controller_.is_worked_on(lease); },
-          make_guard(deps, config)),
       membership_({loop_, deps.client, deps.random, log_}, config.membership,
                   membership_handlers(deps.telemetry, std::move(config.refuse))),
       readings_({loop_,
@@ -259,7 +273,7 @@ void Manager::refresh(std::function<void()> done) {
 std::string Manager::unseen(Duration patience) {
   for (cache::Informer* informer : needed()) {
     if (informer->live() || loop_.now() - informer->live_changed_at() < patience) continue;
-    if (informer == &caches_.pods && pod_shards_.lists()) continue;
+    if (pod_shards_.watches(*informer) && pod_shards_.lists()) continue;
     const std::string trouble = informer->trouble();
     const std::string what = informer->kind().name + " cannot be watched: " + trouble;
     return as_utf8(what.substr(0, kMaxReasonBytes));

@@ -137,8 +137,8 @@ class Manager {
   Loop& loop_;
   Log log_;
   Caches caches_;
-  jobs::PodShards pod_shards_;
   Observed observed_;
+  jobs::PodShards pod_shards_;
   membership::Membership membership_;
   observe::NamespaceReadings readings_;
   queues::QueueController queue_controller_;

@@ -51,18 +51,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (lease.is_work) {
     const CachedWorkerLease next = read_again(
         lease, work_lease_body(
-                   lease,
+                   lease, "0-of-1",
                    reconciler::marked(lease.work, true, PodEnd{Time{}, std::chrono::seconds(30)})
                        .value_or(lease.work),
                    Time{}));
     FUZZ_REQUIRE(next.work.draining && next.work.entries.size() == lease.work.entries.size());
     return 0;
   }
-  const CachedWorkerLease revoked = read_again(lease, revoked_lease_body(lease));
+  const CachedWorkerLease revoked = read_again(lease, revoked_lease_body(lease, "0-of-1"));
   FUZZ_REQUIRE(revoked.is() == WorkerIs::kRevoked);
   check_words(lease, revoked);
   const CachedWorkerLease cut_off =
-      read_again(lease, cut_off_lease_body(lease, "WorkerLost", "was silent"));
+      read_again(lease, cut_off_lease_body(lease, "0-of-1", "WorkerLost", "was silent"));
   FUZZ_REQUIRE(cut_off.is() == WorkerIs::kCutOff);
   check_words(lease, cut_off);
   return 0;

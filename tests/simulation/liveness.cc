@@ -64,13 +64,17 @@ bool Liveness::breaker_may_hold(const Cluster::Node& judged, Duration lost_after
   constexpr Duration kShortWindow = seconds(24);
   if (lost_after < kShortWindow && cluster_.nodes().size() > 3) return true;
   // What a replica sees of a renewal may come this much later.
-  const Duration long_before = judged.renewed - own(lost_after) - seconds(12);
+  return silent_nodes(judged.renewed - own(lost_after) - seconds(12)) > 1;
+}
+
+// Of those that have renewed since then.
+int Liveness::silent_nodes(Duration since) const {
   int silent = 0;
   for (const Cluster::Node& node : cluster_.nodes()) {
-    if (!node.exists || node.renewed < long_before) continue;
+    if (!node.exists || node.renewed < since) continue;
     if (!node.usable() || scheduler_.now() - node.renewed > seconds(12)) ++silent;
   }
-  return silent > 1;
+  return silent;
 }
 
 void Liveness::note(const std::string& key, const std::string& trouble, Duration bound,
@@ -417,7 +421,9 @@ void Liveness::look_at_heartbeat(const RunOfJob& one, const PodView& pod) {
   } else if (truth->renewals.empty()) {
     holds(one, "its agent never renews", own(job.spec.start_deadline) + kServerTime);
   } else {
-    holds(one, "its agent is silent", silent_holders() > 1 ? 2 * duration : duration,
+    // Where a replica sees few agents, the nodes decide.
+    const bool may_wait = silent_holders() > 1 || silent_nodes(Duration::zero()) > 1;
+    holds(one, "its agent is silent", may_wait ? 2 * duration : duration,
           std::max(truth->renewals.back(), taken_over()));
   }
   if (truth->hangs_since && truth->speaks && heartbeat.progress_deadline) {

@@ -132,6 +132,7 @@ class Liveness {
   Duration late(Duration window) const;
   Duration instant(std::optional<Time> wall) const;  // in the world's time
   bool breaker_may_hold(const Cluster::Node& judged, Duration lost_after) const;
+  int silent_nodes(Duration since) const;
 
   Scheduler& scheduler_;
   Gateway& gateway_;

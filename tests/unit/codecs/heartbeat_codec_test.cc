@@ -38,15 +38,17 @@ TEST(HeartbeatCodec, WhatIsWrittenIsReadBack) {
   const reconciler::WriteLease write{"lease-uid", 11, 3, "encode-3-x/pod-uid",
                                      "encode-3-x/pod-uid"};
   const Json lease =
-      stored(heartbeat_body(beating_job(), write, *parse_time("2026-01-02T03:04:05Z")));
+      stored(heartbeat_body(beating_job(), write, "7-of-32", *parse_time("2026-01-02T03:04:05Z")));
   EXPECT_EQ(lease["metadata"]["name"], "holdfast-u-1");
   EXPECT_EQ(lease["metadata"]["labels"]["holdfast.dev/job-uid"], "u-1");
+  EXPECT_EQ(lease["metadata"]["labels"]["holdfast.dev/shard"], "7-of-32");
   EXPECT_EQ(lease["spec"]["leaseDurationSeconds"], 30);
   const kube::ObjectPtr object = decode_heartbeat(document(lease));
   ASSERT_TRUE(object);
   const CachedHeartbeat& read = as_heartbeat(object);
   EXPECT_EQ(read.owner_uid, "u-1");
   EXPECT_EQ(read.job_name, "encode");
+  EXPECT_EQ(read.shard_label, "7-of-32");
   EXPECT_EQ(read.lease.holder, write.holder);
   EXPECT_EQ(read.lease.granted, write.granted);
   EXPECT_EQ(read.lease.attempt, 3);
@@ -58,15 +60,16 @@ TEST(HeartbeatCodec, WhatIsWrittenIsReadBack) {
 // The API server then keeps no record of who wrote which field, and renewals cost it less.
 TEST(HeartbeatCodec, AGrantAloneResetsTheManagedFields) {
   const Json grant =
-      stored(heartbeat_body(beating_job(), {"lease-uid", 11, 3, "p/u", "p/u"}, Time{}));
+      stored(heartbeat_body(beating_job(), {"lease-uid", 11, 3, "p/u", "p/u"}, "7-of-32", Time{}));
   EXPECT_EQ(at(at(grant, "metadata"), "managedFields"), Json::array({Json::object()}));
-  const Json take = stored(heartbeat_body(beating_job(), {"lease-uid", 11, 3, "", "p/u"}, Time{}));
+  const Json take =
+      stored(heartbeat_body(beating_job(), {"lease-uid", 11, 3, "", "p/u"}, "7-of-32", Time{}));
   EXPECT_FALSE(take["metadata"].contains("managedFields"));
 }
 
 TEST(HeartbeatCodec, ALeaseWithoutHolderHasNoHolderField) {
   const reconciler::WriteLease take{"lease-uid", 11, 3, "", "encode-2-x/pod-uid"};
-  const Json lease = stored(heartbeat_body(beating_job(), take, Time{}));
+  const Json lease = stored(heartbeat_body(beating_job(), take, "7-of-32", Time{}));
   EXPECT_FALSE(lease["spec"].contains("holderIdentity"));
   EXPECT_FALSE(lease["spec"].contains("renewTime"));
   EXPECT_EQ(as_heartbeat(decode_heartbeat(document(lease))).lease.granted, "encode-2-x/pod-uid");
@@ -77,7 +80,9 @@ TEST(HeartbeatCodec, ATakeOfALeaseThatIsOverHasTheNameThatItHas) {
   reconciler::WriteLease take{"lease-uid", 11, 3, "", "encode-2-x/pod-uid"};
   take.over = true;
   reconciler::Job job = beating_job();
-  const auto name = [&] { return stored(heartbeat_body(job, take, Time{}))["metadata"]["name"]; };
+  const auto name = [&] {
+    return stored(heartbeat_body(job, take, "7-of-32", Time{}))["metadata"]["name"];
+  };
   EXPECT_EQ(name(), reconciler::heartbeat_lease_name(job.uid, 0));
   job.spec.completions = 2;
   take.run = reconciler::kSingleLease;
@@ -85,7 +90,7 @@ TEST(HeartbeatCodec, ATakeOfALeaseThatIsOverHasTheNameThatItHas) {
 }
 
 TEST(HeartbeatCodec, WhatAnAgentSaysIsReadAndNonsenseIsNothing) {
-  Json lease = stored(heartbeat_body(beating_job(), {"", 0, 1, "p/u", "p/u"}, Time{}));
+  Json lease = stored(heartbeat_body(beating_job(), {"", 0, 1, "p/u", "p/u"}, "7-of-32", Time{}));
   lease["spec"]["renewTime"] = "2026-01-02T03:04:05.000000Z";
   Json& annotations = lease["metadata"]["annotations"];
   annotations["holdfast.dev/progress"] = "7";
@@ -109,7 +114,7 @@ TEST(HeartbeatCodec, WhatAnAgentSaysIsReadAndNonsenseIsNothing) {
 
 // Who may write the annotation is not only the agent.
 TEST(HeartbeatCodec, AProgressMessageIsOneBoundedLineWhoeverWroteIt) {
-  Json lease = stored(heartbeat_body(beating_job(), {"", 0, 1, "p/u", "p/u"}, Time{}));
+  Json lease = stored(heartbeat_body(beating_job(), {"", 0, 1, "p/u", "p/u"}, "7-of-32", Time{}));
   Json& message = lease["metadata"]["annotations"]["holdfast.dev/progress-message"];
   message = " 42 %\n\x1b[31mdone\r\x01\xC2\x85!\t";
   EXPECT_EQ(as_heartbeat(decode_heartbeat(document(lease))).lease.progress_message,
@@ -119,7 +124,7 @@ TEST(HeartbeatCodec, AProgressMessageIsOneBoundedLineWhoeverWroteIt) {
 }
 
 TEST(HeartbeatCodec, ALeaseThatNoJobOwnsIsLeftOut) {
-  Json lease = stored(heartbeat_body(beating_job(), {"", 0, 1, "p/u", "p/u"}, Time{}));
+  Json lease = stored(heartbeat_body(beating_job(), {"", 0, 1, "p/u", "p/u"}, "7-of-32", Time{}));
   lease["metadata"]["ownerReferences"][0]["kind"] = "Job";
   EXPECT_FALSE(decode_heartbeat(document(lease)));
   lease["metadata"].erase("ownerReferences");
@@ -279,14 +284,14 @@ TEST(AgentInjection, AJobWithoutHeartbeatHasNoAgent) {
 TEST(HeartbeatCodec, TheCheckpointStaysWhenTheLeaseChangesHands) {
   reconciler::WriteLease write{"lease-uid", 11, 3, "", "encode-2-x/pod-uid"};
   write.checkpoint = "page 7";
-  const Json taken = stored(heartbeat_body(beating_job(), write, Time{}));
+  const Json taken = stored(heartbeat_body(beating_job(), write, "7-of-32", Time{}));
   const auto read = decode_heartbeat(document(taken));
   ASSERT_TRUE(read);
   EXPECT_EQ(as_heartbeat(read).lease.checkpoint, "page 7");
   write.checkpoint.clear();
-  EXPECT_FALSE(
-      Json::parse(heartbeat_body(beating_job(), write, Time{}))["metadata"]["annotations"].contains(
-          "holdfast.dev/checkpoint"));
+  EXPECT_FALSE(Json::parse(heartbeat_body(beating_job(), write, "7-of-32",
+                                          Time{}))["metadata"]["annotations"]
+                   .contains("holdfast.dev/checkpoint"));
 }
 
 }  // namespace

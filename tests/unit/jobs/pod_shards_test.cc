@@ -1,4 +1,4 @@
-// Which pods a replica watches, on the real informer and a scripted transport.
+// Which pods and Leases a replica watches, on the real informer and a scripted transport.
 #include "operator/jobs/pod_shards.h"
 #include "core/json.h"
 
@@ -12,6 +12,7 @@
 
 #include "operator/codecs/at_rest.h"
 #include "operator/jobs/pod_index.h"
+#include "operator/observe/heartbeat_monitor.h"
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
 #include "tests/support/no_credentials.h"
@@ -35,16 +36,35 @@ class PodShardsTest : public ::testing::Test {
     pods_ = std::make_unique<cache::Informer>(dependencies, kind, namespaces);
     add_pod_indexes(pods_->store());
     pods_->on_change([this](const cache::Change& change) { changes_ += change.after ? 1 : -1; });
+    std::vector<PodShards::Part> parts = {
+        {*pods_,
+         [](const kube::Object& pod) {
+           return static_cast<const codecs::CachedPod&>(pod).pod.shard_label;
+         },
+         [this](const kube::ObjectPtr& pod) { dropped_.push_back(pod->name); }}};
+    if (leases_) {
+      parts.push_back({leases_->leases(),
+                       [](const kube::Object& lease) {
+                         return static_cast<const codecs::CachedHeartbeat&>(lease).shard_label;
+                       },
+                       [this](const kube::ObjectPtr& lease) { dropped_.push_back(lease->name); }});
+    }
     shards_ = std::make_unique<PodShards>(
-        PodShards::Dependencies{
-            loop_, *pods_,
-            [this](const Shards& shards, const std::string& watched) {
-              read_.emplace_back(watched, shards);
-            },
-            [this](const codecs::CachedPod& pod) { dropped_.push_back(pod.name); }},
+        PodShards::Dependencies{loop_, std::move(parts),
+                                [this](const Shards& shards, const std::string& watched) {
+                                  read_.emplace_back(watched, shards);
+                                }},
         3, namespaces);
     pods_->start();
+    if (leases_) leases_->leases().start();
     loop_.run_ready();
+  }
+  void make_with_leases() {
+    cache::Informer::Dependencies dependencies{loop_, client_, random_, Log()};
+    dependencies.streaming_lists = false;
+    leases_ = std::make_unique<observe::HeartbeatMonitor>(
+        dependencies, std::vector<std::string>{}, [](const auto&) { return true; }, nullptr);
+    make();
   }
   // The request under way is answered with these pods, "name" or "name=label".
   void list(const std::vector<std::string>& pods) {
@@ -92,6 +112,7 @@ class PodShardsTest : public ::testing::Test {
   holdfast::test::NoCredentials credentials_{loop_};
   kube::Client client_{{loop_, transport_, credentials_, random_, Log(), {}}};
   std::unique_ptr<cache::Informer> pods_;
+  std::unique_ptr<observe::HeartbeatMonitor> leases_;  // null: none are watched
   std::unique_ptr<PodShards> shards_;
   std::vector<std::pair<std::string, Shards>> read_;
   std::vector<std::string> dropped_;
@@ -219,6 +240,25 @@ TEST_F(PodShardsTest, AMinuteLaterTheShardsPodsLeaveTheCacheWithoutADeletion) {
   EXPECT_FALSE(shards_->read(1, "x")) << "its pods may have changed meanwhile";
   list({"old", "one=1-of-3"});
   EXPECT_TRUE(shards_->read(1, "x"));
+}
+
+TEST_F(PodShardsTest, AShardIsReadOnceBothItsPodsAndItsLeasesWereListed) {
+  make_with_leases();
+  list({});
+  list({});
+  open(0);
+  open(1);
+  want({1});
+  ASSERT_EQ(transport_.pending(), 2u);
+  list({"one=1-of-3"});
+  EXPECT_FALSE(shards_->read(1)) << "a job's Lease may be there";
+  EXPECT_TRUE(shards_->lists());
+  EXPECT_THAT(transport_.request().target, HasSubstr("leases"));
+  EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3%2C2-of-3"));
+  list({});
+  EXPECT_TRUE(shards_->read(1));
+  using Read = std::pair<std::string, Shards>;
+  EXPECT_THAT(read_, ElementsAre(Read("", {1})));
 }
 
 TEST_F(PodShardsTest, ALabelOfAnotherNumberOfShardsMeansNothing) {

@@ -46,7 +46,8 @@ Json stored(const std::string& body, const char* version = "7") {
 }
 
 Json renewed_lease() {
-  Json lease = stored(new_worker_lease_body(pool(), "w-1", worker_holder("thumbnails-1-x", "w-1")));
+  Json lease = stored(
+      new_worker_lease_body(pool(), "7-of-32", "w-1", worker_holder("thumbnails-1-x", "w-1")));
   lease["metadata"]["annotations"][kWorkerAnnotation] = encode_report(report());
   lease["spec"]["renewTime"] = "2026-01-02T03:04:05.123456Z";
   return lease;
@@ -59,11 +60,12 @@ CachedWorkerLease decoded(const Json& json) {
 }
 
 TEST(WorkerLeases, TheWorkerLeaseIsTheAgentsAndBelongsToThePool) {
-  const Json body =
-      Json::parse(new_worker_lease_body(pool(), "w-1", worker_holder("thumbnails-1-x", "w-1")));
+  const Json body = Json::parse(
+      new_worker_lease_body(pool(), "7-of-32", "w-1", worker_holder("thumbnails-1-x", "w-1")));
   EXPECT_EQ(body["metadata"]["name"], "holdfast-worker-w-1");
   EXPECT_EQ(body["metadata"]["namespace"], "media");
   EXPECT_EQ(body["metadata"]["labels"]["holdfast.dev/worker-pool"], "thumbnails");
+  EXPECT_EQ(body["metadata"]["labels"]["holdfast.dev/shard"], "7-of-32");
   EXPECT_EQ(body["metadata"]["ownerReferences"][0]["kind"], "WorkerPool");
   EXPECT_EQ(body["metadata"]["ownerReferences"][0]["uid"], "p-1");
   EXPECT_EQ(body["spec"],
@@ -88,8 +90,8 @@ TEST(WorkerLeases, IsReadAsItWasRenewed) {
 }
 
 TEST(WorkerLeases, BeforeTheFirstRenewalThereIsNoReport) {
-  const CachedWorkerLease lease =
-      decoded(stored(new_worker_lease_body(pool(), "w-1", worker_holder("thumbnails-1-x", "w-1"))));
+  const CachedWorkerLease lease = decoded(stored(
+      new_worker_lease_body(pool(), "7-of-32", "w-1", worker_holder("thumbnails-1-x", "w-1"))));
   EXPECT_FALSE(lease.renewed);
   EXPECT_EQ(lease.error, "");
   EXPECT_EQ(lease.report.life, "");
@@ -97,12 +99,13 @@ TEST(WorkerLeases, BeforeTheFirstRenewalThereIsNoReport) {
 
 TEST(WorkerLeases, RevokedAndCutOffAreSwapsOfTheVersionThatWasRead) {
   const Json before = renewed_lease();
-  const Json revoked = Json::parse(revoked_lease_body(decoded(before)));
+  const Json revoked = Json::parse(revoked_lease_body(decoded(before), "8-of-32"));
   EXPECT_EQ(revoked["metadata"]["resourceVersion"], "7");
   EXPECT_EQ(revoked["metadata"]["uid"], "l-1");
+  EXPECT_EQ(revoked["metadata"]["labels"]["holdfast.dev/shard"], "8-of-32") << "who writes it says";
   EXPECT_EQ(decoded(revoked).is(), WorkerIs::kRevoked);
   const Json cut_off =
-      Json::parse(cut_off_lease_body(decoded(revoked), "PodEnded", "it has ended"));
+      Json::parse(cut_off_lease_body(decoded(revoked), "8-of-32", "PodEnded", "it has ended"));
   EXPECT_EQ(cut_off["metadata"]["resourceVersion"], "7");
   EXPECT_FALSE(cut_off["spec"].contains("holderIdentity")) << "an empty one is not valid";
   const CachedWorkerLease last = decoded(cut_off);
@@ -119,8 +122,8 @@ TEST(WorkerLeases, RevokedAndCutOffAreSwapsOfTheVersionThatWasRead) {
 // The pod may be gone before all jobs have looked.
 TEST(WorkerLeases, ACutOffKeepsThatTheWorkerRanOutOfMemory) {
   const CachedWorkerLease lease = decoded(renewed_lease());
-  Json cut_off =
-      Json::parse(cut_off_lease_body(lease, reconciler::kOutOfMemory, "it ran out of memory"));
+  Json cut_off = Json::parse(
+      cut_off_lease_body(lease, "8-of-32", reconciler::kOutOfMemory, "it ran out of memory"));
   EXPECT_TRUE(decoded(cut_off).out_of_memory);
   EXPECT_EQ(decoded(cut_off).cut_off_why, "it ran out of memory");
   cut_off["spec"]["holderIdentity"] = worker_holder("thumbnails-1-x", "w-1");
@@ -129,7 +132,8 @@ TEST(WorkerLeases, ACutOffKeepsThatTheWorkerRanOutOfMemory) {
 }
 
 TEST(WorkerLeases, TheWorkLeaseSaysWhatTheSlotsShallDo) {
-  const Json lease = stored(new_work_lease_body(pool(), "w-1", Work{0, false, {}}, kWritten), "9");
+  const Json lease =
+      stored(new_work_lease_body(pool(), "7-of-32", "w-1", Work{0, false, {}}, kWritten), "9");
   EXPECT_EQ(lease["metadata"]["name"], "holdfast-work-w-1");
   EXPECT_FALSE(lease["spec"].contains("holderIdentity"));
   const CachedWorkerLease first = decoded(lease);
@@ -138,7 +142,7 @@ TEST(WorkerLeases, TheWorkLeaseSaysWhatTheSlotsShallDo) {
   const Work work{1, true, {{{"job-1", 4, 2}, "film", false}}};
   EXPECT_EQ(first.renewed, kWritten);
   const Time later = kWritten + std::chrono::seconds(3);
-  const Json next = Json::parse(work_lease_body(first, work, later));
+  const Json next = Json::parse(work_lease_body(first, "8-of-32", work, later));
   EXPECT_EQ(next["metadata"]["resourceVersion"], "9");
   EXPECT_EQ(next["metadata"]["uid"], "l-1");
   const CachedWorkerLease second = decoded(next);
@@ -191,7 +195,7 @@ TEST(WorkerLeases, WordsThatNobodyUnderstandsAreAnErrorAndStay) {
   EXPECT_NE(cached.error, "");
   EXPECT_EQ(cached.refused, "");
   EXPECT_TRUE(cached.report.answers.empty());
-  const Json cut_off = Json::parse(cut_off_lease_body(cached, "Silent", "it is silent"));
+  const Json cut_off = Json::parse(cut_off_lease_body(cached, "8-of-32", "Silent", "it is silent"));
   EXPECT_EQ(string_at(at(at(cut_off, "metadata"), "annotations"), kWorkerAnnotation),
             "{\"seq\": -");
   lease["metadata"]["annotations"][kWorkerAnnotation] = std::string(kMaxProtocolBytes + 1, ' ');

@@ -159,6 +159,12 @@ TEST(HolderCount, WhoOwesNoRenewalDoesNotCount) {
   EXPECT_EQ(counted(held_lease(seconds(60)), job_in(Phase::kSucceeded).job.status).held, 0);
 }
 
+TEST(HolderCount, AReplicaTakesTheShardsOfOthersForAsManyAsItsOwn) {
+  EXPECT_EQ(in_all_shards(50, 8, 32), 200);
+  EXPECT_EQ(in_all_shards(50, 32, 32), 50);
+  EXPECT_EQ(in_all_shards(50, 0, 32), 1600) << "it has just lost them";
+}
+
 TEST(HolderCount, WhereMostOthersLiveAnOutageWasNotTheCause) {
   EXPECT_EQ((HolderCount{200, 100}).lost_together(), 0);
   EXPECT_EQ((HolderCount{200, 101}).lost_together(), 101);

@@ -177,6 +177,30 @@ TEST_F(Breaker, NeedsThreeOthersAtLeast) {
   EXPECT_TRUE(trips());
 }
 
+// A replica sees the Leases of its own jobs alone. The nodes' say more than two of these.
+TEST(BreakerOfFew, OtherRecordsDecideWhileFewerThanThreeCount) {
+  bool is_in_doubt = false;
+  Duration asked{};
+  RecordTracker tracker(nullptr, [&](Duration window) {
+    asked = window;
+    return is_in_doubt;
+  });
+  const auto trips = [&] {
+    return tracker.breaker("judged", seconds(40), [](const std::string&) {
+      return LiveTime{seconds(200), seconds(0)};
+    });
+  };
+  EXPECT_FALSE(trips());
+  EXPECT_EQ(asked, seconds(40));
+  is_in_doubt = true;
+  EXPECT_TRUE(trips());
+  for (const char* name : {"a", "b", "c"}) {
+    tracker.seen(name, 1, seconds(90));
+    tracker.seen(name, 2, seconds(199));
+  }
+  EXPECT_FALSE(trips()) << "three others live";
+}
+
 TEST_F(Breaker, TheJudgedOneDoesNotCountItself) {
   add(2, 150);
   tracker_.seen("judged", 1, seconds(90));
