@@ -54,7 +54,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                        observed_.heartbeats.drop(*kube::as<codecs::CachedHeartbeat>(lease));
                      }}},
                    [this](const std::set<int>& shards, const std::string& watched) {
-                     log_.info("the pods and Leases of shards are listed",
+                     log_.info("the pods of shards are listed",
                                {{"shards", std::to_string(shards.size())},
                                 {"namespace", watched},
                                 {"pods", std::to_string(caches_.pods.store().size())}});

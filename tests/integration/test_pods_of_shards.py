@@ -1,6 +1,6 @@
-"""A replica watches the pods of its own shards, and those of a dead replica once it takes over."""
+"""A replica watches the pods and Leases of its own shards, and those of a dead replica once it takes over."""
 
-from holdfast import QUICK_LEASES, job
+from holdfast import QUICK_LEASES, Jobs, job
 from localcluster import wait_for
 from replicas import SHARDS, Replicas, holders, shard_of
 
@@ -8,25 +8,36 @@ JOBS = 24
 LABEL = "holdfast.dev/shard"
 
 
+def leases(jobs):
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{jobs.namespace}/leases"
+    return jobs.api("GET", f"{path}?labelSelector=holdfast.dev/job-uid")["items"]
+
+
 def cached(operator):
-    return operator.metric("holdfast_cache_objects", kind="pods")
+    """How many pods, and how many Leases of heartbeats; equal numbers, or None."""
+    pods, leases = (operator.metric("holdfast_cache_objects", kind=kind) for kind in ("pods", "job-leases"))
+    return pods if pods == leases else None
 
 
-def test_a_replica_caches_the_pods_of_its_shards_and_those_that_it_takes_over(cluster, jobs):
-    with Replicas(cluster, 2, leases=QUICK_LEASES) as replicas:
+def test_a_replica_caches_what_belongs_to_its_shards_and_to_those_that_it_takes_over(cluster):
+    jobs = Jobs(cluster)  # of the namespace where the operator may make Leases
+    with Replicas(cluster, 2, "--agent-image=holdfast:test", leases=QUICK_LEASES) as replicas:
         replicas.wait_shared()
         for number in range(JOBS):
-            jobs.apply(job(f"job-{number}", lostAfterSeconds=600))
-        wait_for("all pods to run", lambda: sum(
-            pod["status"].get("phase") == "Running" for pod in jobs.pods()) == JOBS, 120)
+            jobs.apply(job(f"job-{number}", lostAfterSeconds=600, heartbeat={"leaseDurationSeconds": 600}))
+        wait_for("all Leases to be granted", lambda: sum(
+            "holderIdentity" in lease["spec"] for lease in leases(jobs)) == JOBS, 120)
         shards = {item["metadata"]["uid"]: shard_of(item["metadata"]["uid"]) for item in jobs.list()}
         for pod in jobs.pods():
             shard = shards[pod["metadata"]["ownerReferences"][0]["uid"]]
             assert pod["metadata"]["labels"][LABEL] == f"{shard}-of-{SHARDS}"
+        for lease in leases(jobs):
+            shard = shards[lease["metadata"]["ownerReferences"][0]["uid"]]
+            assert lease["metadata"]["labels"][LABEL] == f"{shard}-of-{SHARDS}"
         held = holders(cluster)
         names = {operator.name: [shard for shard in held if held[shard] == operator.name] for operator in replicas}
         # The one that began alone still has all of them, for a minute.
-        wait_for("the later replica to cache its own pods alone", lambda: any(
+        wait_for("the later replica to cache what is its own alone", lambda: any(
             cached(operator) == sum(shard in names[operator.name] for shard in shards.values()) < JOBS
             for operator in replicas), 30)
 
@@ -41,7 +52,7 @@ def test_a_replica_caches_the_pods_of_its_shards_and_those_that_it_takes_over(cl
                  f"{shards[uid]}-of-{SHARDS}", 60)
 
         replicas[0].kill()
-        wait_for("the other to cache all pods", lambda: cached(replicas[1]) == JOBS, 60)
+        wait_for("the other to cache all", lambda: cached(replicas[1]) == JOBS, 60)
         assert [item["status"]["attempt"] for item in jobs.list()] == [1] * JOBS
         for pod in jobs.pods():
             jobs.api("DELETE", f"{jobs.pods_path}/{pod['metadata']['name']}")
