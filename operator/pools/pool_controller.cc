@@ -123,7 +123,7 @@ void PoolController::on_job(const cache::View<codecs::CachedJob>::Change& change
     if (const KnownPool pool = known_.find(key_before)) {
       looks_.look_at_workers(key_before, pool->book.erase(before->uid));
       looks_.wake(key_before, *pool);
-      known_.forget_if_empty(key_before);
+      if (!deps_.caches.pools.get(key_before)) known_.forget_if_empty(key_before);
     }
     without_pool_.erase(*before, key_before);
   }

@@ -74,7 +74,8 @@ Task<controller::ReconcileResult> PoolReconciler::reconcile(std::string key) {
       auto look = look_for_missing(key, found, result);
       co_await look;
     }
-    if (found) deps_.known.forget_if_empty(key);
+    // What we wrote of a pool that exists counts until the cache shows it, whoever owns it meanwhile.
+    if (found && !cached) deps_.known.forget_if_empty(key);
     co_return result;
   }
   // Before the first lists are there, all workers would be missing.
