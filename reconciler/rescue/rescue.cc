@@ -103,7 +103,7 @@ RescueDecision decide_rescue(const RescueView& view) {
   const seconds window = pod.window.value_or(kRescueWindow);
   // A node may get a Lease later.
   if (!view.node.silent_for) return {RescueAction::kWait, window};
-  const Duration left = window - *view.node.silent_for;
+  const Duration left = window - std::min(*view.node.silent_for, view.age);
   if (left > Duration::zero()) return {RescueAction::kWait, left};
   // Before a refusal: while all nodes seem silent, nobody needs an Event for each pod.
   if (view.node.in_doubt) return {RescueAction::kHold, kHeldLook};

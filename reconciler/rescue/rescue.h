@@ -85,6 +85,9 @@ struct RescueNode {
 
 struct RescueView {
   RescuePod pod;
+  // Since its creation. Until Kubernetes marks a silent node, the scheduler may put a pod there
+  // again and again. So each pod gets a window of its own.
+  Duration age{0};
   RescueNode node;
   bool owner_may_be_freed = false;
   Duration next_turn{0};  // until RescueAllowance lets one go

@@ -16,6 +16,7 @@ RescueView silent(Duration silent_for) {
   view.pod.owner = {"batch/v1", "Job", "night", "uid-1"};
   view.pod.node = "node-1";
   view.owner_may_be_freed = true;
+  view.age = std::chrono::hours(1);
   view.node.silent_for = silent_for;
   return view;
 }
@@ -37,6 +38,16 @@ TEST(Rescue, APodWaitsUntilItsNodeWasSilentForItsWindow) {
   RescueView short_window = looked_at(seconds(15));
   short_window.pod.window = seconds(15);
   expect_action(short_window, RescueAction::kFree);
+}
+
+TEST(Rescue, APodThatCameAfterItsNodeFellSilentHasAWindowOfItsOwn) {
+  RescueView view = looked_at(seconds(500));
+  view.age = seconds(10);
+  const RescueDecision decision = decide_rescue(view);
+  EXPECT_EQ(decision.action, RescueAction::kWait);
+  EXPECT_EQ(decision.look_in, seconds(50));
+  view.age = seconds(60);
+  expect_action(view, RescueAction::kFree);
 }
 
 TEST(Rescue, TheNodeIsReadLiveBeforeAPodIsFreed) {
