@@ -62,6 +62,7 @@ reconciler::RescueView RescueController::view(const CachedRescuePod& pod, const 
   reconciler::RescueView view;
   view.pod = pod.pod;
   view.pod.freed = view.pod.freed || memory.freed;
+  view.pod.is_going = view.pod.is_going || loop_.now() < memory.deleted_until;
   const Duration window = pod.pod.window.value_or(reconciler::kRescueWindow);
   const auto lease =
       nodes_.of_leases().silence(pod.pod.node, window, look ? look->asked : observe::LookTimes{});
@@ -140,6 +141,7 @@ Task<Result<>> RescueController::act(RescuePodPtr pod, RescueAction action, Memo
     co_return removed.error();
   }
   memory->failing = false;
+  memory->deleted_until = loop_.now() + reconciler::kDeletionLook;
   co_return Unit{};
 }
 

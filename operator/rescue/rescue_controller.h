@@ -63,8 +63,9 @@ class RescueController : public controller::Controller {
  private:
   // What this process knows of one pod.
   struct Memory {
-    bool freed = false;  // by this process; the watch may not show it yet
-    bool told = false;   // that it is freed
+    bool freed = false;          // by this process; the watch may not show it yet
+    bool told = false;           // that it is freed
+    SteadyTime deleted_until{};  // its deletion was accepted; the watch has so long to show it
     bool held = false;
     bool failing = false;
     std::optional<reconciler::RescueRefusal> refused;  // as told

@@ -97,7 +97,7 @@ RescueDecision decide_rescue(const RescueView& view) {
   if (pod.ours) return {};
   if (pod.freed) {
     if (pod.is_going) return {};
-    return {RescueAction::kDelete, std::nullopt};
+    return {RescueAction::kDelete, kDeletionLook};
   }
   if (pod.ended || pod.node.empty()) return {};
   const seconds window = pod.window.value_or(kRescueWindow);
@@ -111,7 +111,7 @@ RescueDecision decide_rescue(const RescueView& view) {
   if (view.node.out_of_service) return {RescueAction::kWait, kTaintLook};
   if (view.next_turn > Duration::zero()) return {RescueAction::kTurn, view.next_turn};
   if (!view.node.looked) return {RescueAction::kLook, std::nullopt};
-  return {RescueAction::kFree, std::nullopt};
+  return {RescueAction::kFree, kDeletionLook};
 }
 
 Duration RescueAllowance::left(int held_shards, int shards, SteadyTime now) {

@@ -30,6 +30,9 @@ inline constexpr std::chrono::seconds kRescueWindow{60};
 inline constexpr std::chrono::seconds kLeastRescueWindow{15};
 inline constexpr std::chrono::seconds kMostRescueWindow{86'400};
 
+// A deletion that no watch has shown after this time is asked for again.
+inline constexpr std::chrono::seconds kDeletionLook{5};
+
 // The annotation's text as a window; the default if it is empty. None: it is no number of seconds
 // from kLeastRescueWindow to kMostRescueWindow.
 std::optional<std::chrono::seconds> rescue_window(const std::string& annotation);

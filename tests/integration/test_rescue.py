@@ -25,8 +25,8 @@ def story(cluster):
         claim = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "none"}}], **there}
         jobs.apply(other_job("unlabelled", pod=there))
         jobs.apply(other_job("claims", LABEL, pod=claim))
-        jobs.api("POST", jobs.durable.pods_path, {"metadata": {"name": "bare", "labels": LABEL},
-                                                  "spec": {"containers": [CONTAINER], **there}})
+        meta = {"name": "bare", "labels": LABEL, "annotations": {"holdfast.dev/lostAfterSeconds": str(WINDOW)}}
+        jobs.api("POST", jobs.durable.pods_path, {"metadata": meta, "spec": {"containers": [CONTAINER], **there}})
         wait_running(jobs, "unlabelled")
         wait_for("the pod of Job claims", lambda: jobs.pods("claims"), 60)
         wait_renewals(cluster, (node,))
@@ -44,8 +44,8 @@ def story(cluster):
         wait_for("the Job's next pod", replaced, 90)
         yield types.SimpleNamespace(jobs=jobs, pod=pod, node=node, next=next_pod["it"], offset=offset, renewed=renewed,
                                     operator=first, cluster=cluster)
-        cluster.revive_node(node)
         cluster.kubectl("uncordon", node)
+        cluster.revive_node(node)
 
 
 def events(story, name, reason):

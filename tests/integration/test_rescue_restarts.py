@@ -29,8 +29,8 @@ def test_a_restarted_operator_goes_on_with_the_window(cluster):
             decided = write_time(cluster, offset, "patch", pod["metadata"]["name"], subresource="status",
                                  user=OPERATOR_USER)
     finally:
-        cluster.revive_node(node)
         cluster.kubectl("uncordon", node)
+        cluster.revive_node(node)
     # Without the record, the window would start again: at least 15 s later.
     assert window - 1 <= decided - renewed <= window + 12
 
