@@ -166,18 +166,21 @@ bool RecordTracker::mostly_silent(Tally sum) {
 }
 
 // Only a record that has changed or was carried, since the epoch.
-std::optional<Duration> RecordTracker::silence_that_counts(const Record& record, LiveTime time) {
+std::optional<Duration> RecordTracker::silence_that_counts(const Record& record, LiveTime time,
+                                                           Counting counting) {
   const Duration before = carried(record, time);
   const bool lived = record.changed && *record.changed >= time.epoch;
-  if (!lived && before == Duration::zero()) return std::nullopt;
+  const bool is_left_out = counting == Counting::kSeenAlive && !lived;
+  if (is_left_out && before == Duration::zero()) return std::nullopt;
   return seen_here(record, time) + before;
 }
 
-RecordTracker::AllSilences RecordTracker::measure(const ClockOf& clock) const {
+RecordTracker::AllSilences RecordTracker::measure(const ClockOf& clock, Counting counting) const {
   AllSilences silences;
   for (const auto& [name, record] : records_) {
-    if (!record.changed && record.carried == Duration::zero()) continue;
-    const auto silence = silence_that_counts(record, clock(name));
+    const bool is_known = record.changed || record.carried != Duration::zero();
+    if (!is_known && counting == Counting::kSeenAlive) continue;
+    const auto silence = silence_that_counts(record, clock(name), counting);
     if (silence) silences.all.push_back(*silence);
   }
   std::sort(silences.all.begin(), silences.all.end());
@@ -188,7 +191,7 @@ std::map<std::string, RecordTracker::Silences> RecordTracker::measure_groups(
     const ClockOf& clock) const {
   std::map<std::string, Silences> groups;
   for (const auto& [name, record] : records_) {
-    const auto silence = silence_that_counts(record, clock(name));
+    const auto silence = silence_that_counts(record, clock(name), Counting::kSeenAlive);
     if (silence) groups[group_of_(name)].push_back(*silence);
   }
   for (auto& [group, silences] : groups) std::sort(silences.begin(), silences.end());
@@ -197,14 +200,14 @@ std::map<std::string, RecordTracker::Silences> RecordTracker::measure_groups(
 
 // Of all records but `name`, which is silent itself.
 RecordTracker::Tally RecordTracker::tally(const Silences& silences, const std::string& name,
-                                          Duration window, LiveTime time) const {
+                                          Duration window, LiveTime time, Counting counting) const {
   const auto up_to = [&](Duration limit) {
     const auto end = std::upper_bound(silences.begin(), silences.end(), limit);
     return static_cast<std::size_t>(end - silences.begin());
   };
   const auto found = records_.find(name);
   const auto own =
-      found == records_.end() ? std::nullopt : silence_that_counts(found->second, time);
+      found == records_.end() ? std::nullopt : silence_that_counts(found->second, time, counting);
   const Duration judged = silent_for(name, time.now, time.epoch).value_or(window);
   Tally sum;
   sum.counted = up_to(judged + window);
@@ -232,6 +235,16 @@ bool RecordTracker::in_doubt(AllSilences& silences, const std::string& name, Dur
 bool RecordTracker::breaker(const std::string& name, Duration window, const ClockOf& clock) const {
   AllSilences silences = measure(clock);
   return in_doubt(silences, name, window, clock);
+}
+
+bool RecordTracker::in_doubt(const std::string& name, Duration window, const ClockOf& clock,
+                             SteadyTime now) {
+  if (!measured_all_at_ || now - *measured_all_at_ >= kMeasuredFor) {
+    measured_all_ = measure(clock, Counting::kAll);
+    measured_all_at_ = now;
+  }
+  const Tally sum = tally(measured_all_.all, name, window, clock(name), Counting::kAll);
+  return sum.counted >= kBreakerMinimum && mostly_silent(sum);
 }
 
 bool RecordTracker::held_back(const std::string& name, Duration window, const ClockOf& clock,

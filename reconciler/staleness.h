@@ -121,6 +121,11 @@ class RecordTracker {
   // that is not known here.
   bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
+  // The same, with all records: also those that nobody saw alive since the epoch. For verdicts that
+  // wait as long as this is true: it never becomes false because an observer starts anew. The count
+  // of the others may be 100 ms old, so that many looks cost as little as one.
+  bool in_doubt(const std::string& name, Duration window, const ClockOf& clock, SteadyTime now);
+
   // True if the verdict on a record that has been silent for `window` or more must wait. While
   // breaker() is true it waits for one more window, once for each silence. The breaker's count of
   // the others may be 100 ms old, so that many looks cost as little as one.
@@ -152,13 +157,16 @@ class RecordTracker {
     Silences all;
     std::optional<std::map<std::string, Silences>> groups;  // none: nobody asked for them yet
   };
+  // Which records count.
+  enum class Counting { kSeenAlive, kAll };
   static bool mostly_silent(Tally sum);
-  static std::optional<Duration> silence_that_counts(const Record& record, LiveTime time);
-  Tally tally(const Silences& silences, const std::string& name, Duration window,
-              LiveTime time) const;
+  static std::optional<Duration> silence_that_counts(const Record& record, LiveTime time,
+                                                     Counting counting);
+  Tally tally(const Silences& silences, const std::string& name, Duration window, LiveTime time,
+              Counting counting = Counting::kSeenAlive) const;
   bool in_doubt(AllSilences& silences, const std::string& name, Duration window,
                 const ClockOf& clock) const;
-  AllSilences measure(const ClockOf& clock) const;
+  AllSilences measure(const ClockOf& clock, Counting counting = Counting::kSeenAlive) const;
   std::map<std::string, Silences> measure_groups(const ClockOf& clock) const;
   static Duration seen_here(const Record& record, LiveTime time);
   static Duration carried(const Record& record, LiveTime time);
@@ -171,6 +179,8 @@ class RecordTracker {
   std::map<std::pair<std::string, Duration>, Duration> held_back_;
   AllSilences measured_;
   std::optional<SteadyTime> measured_at_;
+  AllSilences measured_all_;
+  std::optional<SteadyTime> measured_all_at_;
 };
 
 }  // namespace holdfast::reconciler

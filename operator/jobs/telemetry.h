@@ -44,6 +44,9 @@ class Telemetry {
   // An event was given up: the target will not get it. The job named the target, so it may be none
   // of the configuration.
   virtual void notification_dropped(const std::string& /*target*/) {}
+  // Another controller's pod was freed, its node silent for so long. Or it was not, and why.
+  virtual void rescued(const std::string& /*namespace_*/, Duration /*silent*/) {}
+  virtual void rescue_refused(const std::string& /*reason*/) {}
   // A shard came to this replica or left it; `how` is one of kShardMoves.
   virtual void shard_moved(const std::string& how) = 0;
 };

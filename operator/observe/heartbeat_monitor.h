@@ -21,7 +21,7 @@ class HeartbeatMonitor {
  public:
   // True if a known worker should renew the Lease (reconciler::is_worked_on()).
   using WorkedOn = std::function<bool(const codecs::CachedHeartbeat& lease)>;
-  // `elsewhere`: NodeMonitor::most_are_silent().
+  // `elsewhere`: NodeLeases::most_are_silent().
   HeartbeatMonitor(const cache::Informer::Dependencies& dependencies,
                    const std::vector<std::string>& namespaces, WorkedOn worked_on,
                    reconciler::RecordTracker::Elsewhere elsewhere);

@@ -5,9 +5,6 @@
 namespace holdfast::observe {
 namespace {
 
-// Half of it is longer than the 10 s between two renewals of a node.
-constexpr std::chrono::seconds kShortestNodeWindow{24};
-
 kube::Kind node_kind() {
   kube::Kind kind;
   kind.name = "nodes";
@@ -19,25 +16,8 @@ kube::Kind node_kind() {
   return kind;
 }
 
-kube::Kind lease_kind() {
-  kube::Kind kind;
-  kind.name = "node-leases";
-  kind.group_path = "/apis/coordination.k8s.io/v1";
-  kind.plural = "leases";
-  kind.decode = kube::decode_bare;
-  return kind;
-}
-
 std::string node_path(const std::string& node) {
   return kube::object_path("/api/v1", "nodes", "", node);
-}
-
-std::string lease_path(const std::string& namespace_, const std::string& name) {
-  return kube::object_path("/apis/coordination.k8s.io/v1", "leases", namespace_, name);
-}
-
-std::string lease_key(const std::string& node) {
-  return std::string(kNodeLeaseNamespace) + "/" + node;
 }
 
 }  // namespace
@@ -49,7 +29,7 @@ NodeMonitor::NodeMonitor(Dependencies dependencies)
       nodes_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
              node_kind(), {}),
       leases_({dependencies.loop, dependencies.client, dependencies.random, dependencies.log},
-              lease_kind(), {kNodeLeaseNamespace}),
+              [this] { proof(); }),
       reads_(dependencies.loop,
              [this](std::string node, SteadyTime by) { return read(std::move(node), by); }),
       pod_clocks_(dependencies.namespaces),
@@ -58,9 +38,9 @@ NodeMonitor::NodeMonitor(Dependencies dependencies)
                    [this](const std::string& node) {
                      if (on_node_change_) on_node_change_(node);
                    }}) {
-  leases_.on_change([this](const cache::Change& change) { on_lease(change); });
+  leases_.informer().on_change([this](const cache::Change& change) { on_lease(change); });
   nodes_.on_change([this](const cache::Change& change) { on_node(change); });
-  leases_.on_progress([this] { update_clocks(); });
+  leases_.informer().on_progress([this] { update_clocks(); });
   nodes_.on_progress([this] { update_clocks(); });
   pods_.on_progress([this] { update_clocks(); });
 }
@@ -77,13 +57,13 @@ void NodeMonitor::on_answers_again(std::function<void()> handler) {
 
 void NodeMonitor::start() {
   nodes_.start();
-  leases_.start();
+  leases_.informer().start();
 }
 
 void NodeMonitor::update_clocks() {
   const SteadyTime now = loop_.now();
   node_clock_.watch(nodes_.synced() && nodes_.live(), now);
-  lease_clock_.watch(leases_.synced() && leases_.live(), now);
+  leases_.update();
   // A list because of other shards is no gap: each verdict reads its pod live.
   const auto sees = [this](const std::string& watched) {
     return pods_.live(watched) || (pods_.version(watched) > 0 && pods_.widening(watched));
@@ -95,7 +75,7 @@ void NodeMonitor::proof() {
   update_clocks();
   const SteadyTime now = loop_.now();
   node_clock_.proof(now);
-  lease_clock_.proof(now);
+  leases_.proof(now);
   pod_clocks_.proof(now);
   const bool again = !last_proof_ || now - *last_proof_ > reconciler::kGapLimit;
   last_proof_ = now;
@@ -108,11 +88,6 @@ reconciler::LiveTime NodeMonitor::node_time() {
   return {now, node_clock_.epoch()};
 }
 
-reconciler::LiveTime NodeMonitor::lease_time() {
-  const Duration now = lease_clock_.read(loop_.now());
-  return {now, lease_clock_.epoch()};
-}
-
 reconciler::LiveTime NodeMonitor::pods_time(const std::string& namespace_) {
   update_clocks();
   return pod_clocks_.read(namespace_, loop_.now());
@@ -120,10 +95,10 @@ reconciler::LiveTime NodeMonitor::pods_time(const std::string& namespace_) {
 
 void NodeMonitor::keep_windows(WindowKeeper& windows, const Wanted& wanted) {
   const auto by_nodes = [this](const std::string&) { return node_time(); };
-  const auto by_leases = [this](const std::string&) { return lease_time(); };
+  const auto by_leases = [this](const std::string&) { return leases_.time(); };
   const auto silent = [wanted](const std::string& node, Duration) { return wanted(node, false); };
   const auto missing = [wanted](const std::string& node, Duration) { return wanted(node, true); };
-  windows.add("node", {lease_tracker_, by_leases, silent});
+  windows.add("node", {leases_.tracker(), by_leases, silent});
   windows.add("unready", {conditions_.unready(), by_nodes, silent});
   windows.add("missing", {missing_, by_nodes, missing});
 }
@@ -132,18 +107,11 @@ void NodeMonitor::on_lease(const cache::Change& change) {
   update_clocks();
   const std::string& name = change.after ? change.after->name : change.before->name;
   // The Lease of a deleted node says nothing. Nobody need ever delete it.
-  if (nodes_.synced() && !nodes_.store().get(name)) return lease_tracker_.gone(name);
+  if (nodes_.synced() && !nodes_.store().get(name)) return leases_.tracker().gone(name);
   // A deleted Lease is silent since its last change: its node may be dead.
   if (!change.after) return;
-  lease_tracker_.seen(name, change.after->version, lease_clock_.read(loop_.now()));
+  leases_.tracker().seen(name, change.after->version, leases_.time().now);
   conditions_.has_lease(name);
-}
-
-// The watch of Leases may be ahead of that of nodes.
-void NodeMonitor::see_lease(const std::string& node) {
-  const kube::ObjectPtr lease = leases_.store().get(lease_key(node));
-  if (!lease || lease_tracker_.knows(node)) return;
-  lease_tracker_.seen(node, lease->version, lease_time().now);
 }
 
 void NodeMonitor::on_node(const cache::Change& change) {
@@ -151,11 +119,11 @@ void NodeMonitor::on_node(const cache::Change& change) {
   const std::string& name = change.after ? change.after->name : change.before->name;
   if (change.after) {
     missing_.gone(name);
-    see_lease(name);
+    leases_.see_cached(name);
     conditions_.changed(name);
   } else {
     mark_missing(name);
-    lease_tracker_.gone(name);
+    leases_.tracker().gone(name);
     conditions_.gone(name);
   }
   const bool came_or_went = !change.before || !change.after;
@@ -167,12 +135,12 @@ void NodeMonitor::mark_missing(const std::string& node) {
 }
 
 void NodeMonitor::look(const std::string& node) {
-  if (!nodes_.synced() || !leases_.synced()) return;
+  if (!nodes_.synced() || !leases_.informer().synced()) return;
   update_clocks();
   if (!nodes_.store().get(node)) return mark_missing(node);
-  if (const auto version = lease_tracker_.version(node)) {
+  if (const auto version = leases_.tracker().version(node)) {
     // A recorded Lease that no longer exists is silent since its last change.
-    lease_tracker_.seen(node, *version, lease_time().now);
+    leases_.tracker().seen(node, *version, leases_.time().now);
   } else {
     conditions_.add(node);
   }
@@ -183,7 +151,7 @@ LookTimes NodeMonitor::look_times(const std::string& namespace_) {
   LookTimes now;
   now.steady = loop_.now();
   now.nodes = node_time().now;
-  now.node_leases = lease_time().now;
+  now.node_leases = leases_.time().now;
   now.pods = pod_clocks_.read(namespace_, loop_.now()).now;
   return now;
 }
@@ -191,18 +159,19 @@ LookTimes NodeMonitor::look_times(const std::string& namespace_) {
 reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Duration window,
                                                  const LookTimes& asked) {
   reconciler::NodeObservation observation;
-  if (!nodes_.synced() || !leases_.synced()) return observation;
+  if (!nodes_.synced() || !leases_.informer().synced()) return observation;
   look(node);
   if (!nodes_.store().get(node)) {
     observation.missing_for =
         missing_.counted(node, window, reconciler::kFirstLook, until(asked.nodes, node_time()));
-  } else if (lease_tracker_.version(node)) {
-    const auto clock = [this](const std::string&) { return lease_time(); };
-    observation.silent_for = lease_tracker_.counted(node, window, reconciler::kFirstLook,
-                                                    until(asked.node_leases, lease_time()));
-    observation.unheard_for = lease_tracker_.silent_for(node, lease_time().now, Duration::zero())
+  } else if (leases_.tracker().version(node)) {
+    const auto clock = [this](const std::string&) { return leases_.time(); };
+    observation.silent_for = leases_.tracker().counted(node, window, reconciler::kFirstLook,
+                                                       until(asked.node_leases, leases_.time()));
+    observation.unheard_for = leases_.tracker()
+                                  .silent_for(node, leases_.time().now, Duration::zero())
                                   .value_or(Duration::zero());
-    observation.breaker = lease_tracker_.held_back(node, window, clock, loop_.now());
+    observation.breaker = leases_.tracker().held_back(node, window, clock, loop_.now());
   } else {
     const reconciler::LiveTime time = until(asked.nodes, node_time());
     observation.silent_for =
@@ -210,12 +179,6 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
     observation.has_lease = false;
   }
   return observation;
-}
-
-bool NodeMonitor::most_are_silent(Duration window) {
-  update_clocks();
-  return lease_tracker_.breaker("", std::max<Duration>(window, kShortestNodeWindow),
-                                [this](const std::string&) { return lease_time(); });
 }
 
 Duration NodeMonitor::pods_live_for(const std::string& namespace_, const LookTimes& asked) {
@@ -226,22 +189,14 @@ Duration NodeMonitor::pods_live_for(const std::string& namespace_, const LookTim
 }
 
 Task<Result<>> NodeMonitor::read(std::string node, SteadyTime by) {
-  auto get_lease =
-      client_.get(lease_path(kNodeLeaseNamespace, node), kube::live_look(by, loop_.now()));
+  auto get_lease = leases_.get(node, by);
   const Result<JsonDocument> lease = co_await get_lease;
   if (!lease.ok() && lease.error().code != ErrorCode::kNotFound) co_return lease.error();
   auto get_node = client_.get(node_path(node), kube::live_look(by, loop_.now()));
   const Result<JsonDocument> object = co_await get_node;
   if (!object.ok() && object.error().code != ErrorCode::kNotFound) co_return object.error();
   proof();
-  if (lease.ok()) {
-    kube::Object live;
-    const kube::ObjectPtr cached = leases_.store().get(lease_key(node));
-    if (kube::decode_meta(*lease, live) && (!cached || cached->version < live.version)) {
-      lease_tracker_.seen(node, live.version, lease_clock_.read(loop_.now()));
-      leases_.watch_lags(kNodeLeaseNamespace, {{"node", node}});
-    }
-  }
+  if (lease.ok()) leases_.see_live(node, *lease);
   if (object.ok() && !nodes_.store().get(node)) {
     missing_.gone(node);
     nodes_.watch_lags("", {{"node", node}});

@@ -14,6 +14,7 @@
 #include "core/task.h"
 #include "operator/observe/look_times.h"
 #include "operator/observe/namespace_clocks.h"
+#include "operator/observe/node_leases.h"
 #include "operator/observe/ready_conditions.h"
 #include "operator/observe/shared_reads.h"
 #include "operator/observe/window_keeper.h"
@@ -21,8 +22,6 @@
 #include "reconciler/types.h"
 
 namespace holdfast::observe {
-
-inline constexpr const char* kNodeLeaseNamespace = "kube-node-lease";
 
 class NodeMonitor {
  public:
@@ -56,10 +55,6 @@ class NodeMonitor {
   void keep_windows(WindowKeeper& windows, const Wanted& wanted);
 
   // `window`: how long the job allows a node to be silent or missing. `asked`: up to when.
-  // Most nodes' Leases have been silent for over half of this, or of 24 s if that is longer: see
-  // RecordTracker::breaker(). Nodes renew every 10 s.
-  bool most_are_silent(Duration window);
-
   reconciler::NodeObservation observe(const std::string& node, Duration window,
                                       const LookTimes& asked = {});
   // Now, on the steady clock and those of nodes and of this namespace's pods.
@@ -77,31 +72,28 @@ class NodeMonitor {
   }
 
   cache::Informer& nodes() { return nodes_; }
-  cache::Informer& leases() { return leases_; }
+  cache::Informer& leases() { return leases_.informer(); }
+  NodeLeases& of_leases() { return leases_; }
 
  private:
   Task<Result<>> read(std::string node, SteadyTime by);
   void update_clocks();
   void on_lease(const cache::Change& change);
   void on_node(const cache::Change& change);
-  void see_lease(const std::string& node);
   void mark_missing(const std::string& node);
   reconciler::LiveTime node_time();
-  reconciler::LiveTime lease_time();
 
   Loop& loop_;
   kube::Client& client_;
   cache::Informer& pods_;
   cache::Informer nodes_;
-  cache::Informer leases_;
+  NodeLeases leases_;
   std::function<void(const std::string&)> on_node_change_;
   std::function<void()> on_answers_again_;
 
   SharedReads reads_;
   reconciler::LiveClock node_clock_;
-  reconciler::LiveClock lease_clock_;
   NamespaceClocks pod_clocks_;
-  reconciler::RecordTracker lease_tracker_;
   reconciler::RecordTracker missing_;  // nodes without an object
   ReadyConditions conditions_;         // of nodes without a Lease
   std::optional<SteadyTime> last_proof_;

@@ -21,7 +21,9 @@ class Controllers {
     for (controller::Controller* one : all_) one->begin();
   }
   bool begun() const { return begun_; }
+  bool stopping() const { return stopping_; }
   void stop(std::function<void()> idle) {
+    stopping_ = true;
     to_stop_ = all_.size();
     const auto one_stopped = [this, idle = std::move(idle)] {
       if (--to_stop_ == 0) idle();
@@ -41,6 +43,7 @@ class Controllers {
  private:
   std::vector<controller::Controller*> all_;
   bool begun_ = false;
+  bool stopping_ = false;
   std::size_t to_stop_ = 0;
 };
 

@@ -37,8 +37,9 @@ std::uint64_t for_notifications(const DescriptorUse& use) {
 }
 
 std::uint64_t beside_namespaces(const DescriptorUse& use) {
-  const std::uint64_t watches =
-      Manager::kOtherWatches + (use.batch_jobs ? Manager::kLaneOtherWatches : 0);
+  const std::uint64_t watches = Manager::kOtherWatches +
+                                (use.batch_jobs ? Manager::kLaneOtherWatches : 0) +
+                                use.rescue_watches;
   return kOwn + ProbeServer::Limits().connections + for_notifications(use) +
          use.per_connection * (use.requests + kPerWatch * watches);
 }

@@ -18,6 +18,7 @@ struct DescriptorUse {
   std::uint64_t per_connection = 1;  // http::CpprestTransport::descriptors_per_connection()
   std::size_t targets = 0;           // of notifications
   bool targets_through_proxy = false;
+  std::size_t rescue_watches = 0;  // of other controllers' pods
 };
 
 // In the worst case: each watch is being replaced while its old connection is still open.

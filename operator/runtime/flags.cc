@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <vector>
+
+#include "reconciler/rescue/rescue.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -36,27 +40,6 @@ std::optional<Error> parse_namespace(const Setting& setting, Options& options) {
   return std::nullopt;
 }
 
-std::optional<Error> parse_watch_namespaces(const Setting& setting, Options& options) {
-  std::size_t begin = 0;
-  while (begin <= setting.value.size()) {
-    const std::size_t comma = std::min(setting.value.find(',', begin), setting.value.size());
-    const std::string name = trimmed(setting.value.substr(begin, comma - begin));
-    if (!is_dns_label(name, kMaxNamespaceLength)) {
-      const bool all = name == "*" || name.empty();
-      return wrong({setting.source, name},
-                   all ? "is not a namespace: to watch all namespaces, leave this out"
-                       : "is not a namespace: give names separated by commas, each of lower case "
-                         "letters, digits and '-'");
-    }
-    options.watch_namespaces.push_back(name);
-    begin = comma + 1;
-  }
-  auto& names = options.watch_namespaces;
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return std::nullopt;
-}
-
 std::optional<Error> parse_whole(const Setting& setting, const char* what, int most, int& number) {
   const char* const end = setting.value.data() + setting.value.size();
   const auto [rest, error] = std::from_chars(setting.value.data(), end, number);
@@ -65,6 +48,80 @@ std::optional<Error> parse_whole(const Setting& setting, const char* what, int m
                               ": give a whole number from 1 to " + std::to_string(most));
   }
   return std::nullopt;
+}
+
+// The parts between commas, without the white space around them.
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    parts.push_back(trimmed(text.substr(begin, comma - begin)));
+    begin = comma + 1;
+  }
+  return parts;
+}
+
+std::optional<Error> parse_namespaces(const Setting& setting, std::vector<std::string>& names) {
+  for (const std::string& name : parts_of(setting.value)) {
+    if (!is_dns_label(name, kMaxNamespaceLength)) {
+      const bool all = name == "*" || name.empty();
+      return wrong({setting.source, name},
+                   all ? "is not a namespace: to watch all namespaces, leave this out"
+                       : "is not a namespace: give names separated by commas, each of lower case "
+                         "letters, digits and '-'");
+    }
+    names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return std::nullopt;
+}
+
+std::optional<Error> parse_watch_namespaces(const Setting& setting, Options& options) {
+  return parse_namespaces(setting, options.watch_namespaces);
+}
+
+std::optional<Error> parse_rescue(const Setting& setting, Options& options) {
+  if (setting.value != "off" && setting.value != "on") {
+    return wrong(setting, "is not a mode: give off or on");
+  }
+  options.rescue.mode =
+      setting.value == "on" ? Options::Rescue::Mode::kOn : Options::Rescue::Mode::kOff;
+  return std::nullopt;
+}
+
+std::optional<Error> parse_rescue_namespaces(const Setting& setting, Options& options) {
+  return parse_namespaces(setting, options.rescue.namespaces);
+}
+
+std::optional<Error> parse_rescue_owners(const Setting& setting, Options& options) {
+  constexpr std::size_t kMostKinds = 32;
+  constexpr std::size_t kLongestKind = 63;
+  options.rescue.owners.clear();
+  if (setting.value == "none") return std::nullopt;
+  for (const std::string& kind : parts_of(setting.value)) {
+    const auto is_kind_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)); };
+    const bool is_kind = !kind.empty() && kind.size() <= kLongestKind &&
+                         std::all_of(kind.begin(), kind.end(), is_kind_letter);
+    if (!is_kind) {
+      return wrong({setting.source, kind},
+                   "is not a kind: give one as in ownerReferences, e.g. Workflow");
+    }
+    if (reconciler::is_never_freed(kind)) {
+      return wrong({setting.source, kind},
+                   "has pods that are never freed, because a second pod of the same name or node "
+                   "would begin beside the first: leave it out");
+    }
+    options.rescue.owners.insert(kind);
+  }
+  if (options.rescue.owners.size() <= kMostKinds) return std::nullopt;
+  return wrong(setting, "has too many kinds: give at most 32");
+}
+
+std::optional<Error> parse_rescue_rate(const Setting& setting, Options& options) {
+  constexpr int kMostPerMinute = 10'000;
+  return parse_whole(setting, "pods", kMostPerMinute, options.rescue.most_per_minute);
 }
 
 std::optional<Error> parse_workers(const Setting& setting, Options& options) {
@@ -223,7 +280,7 @@ std::optional<Error> parse_kubeconfig(const Setting& setting, Options& options) 
   return std::nullopt;
 }
 
-constexpr std::array<Flag, 18> kFlags = {{
+constexpr std::array<Flag, 22> kFlags = {{
     {"--kubeconfig", "HOLDFAST_KUBECONFIG", "FILE",
      "How to reach the API server. Default: $KUBECONFIG, else the pod's own service account, else ~/.kube/config",
      parse_kubeconfig},
@@ -243,6 +300,19 @@ constexpr std::array<Flag, 18> kFlags = {{
      "Run batch/v1 Jobs with managedBy: holdfast.dev/operator in all watched namespaces, or in "
      "those with these labels. Default: none",
      parse_batch_jobs},
+    {"--rescue", "HOLDFAST_RESCUE", "off|on",
+     "Free pods with the label holdfast.dev/rescue=true, of other controllers, on silent nodes. "
+     "Default: off",
+     parse_rescue},
+    {"--rescue-namespace", "HOLDFAST_RESCUE_NAMESPACE", "NAME[,NAME]",
+     "Namespaces of these pods; may be repeated. Default: those of --watch-namespace",
+     parse_rescue_namespaces, /*repeats=*/true},
+    {"--rescue-owner", "HOLDFAST_RESCUE_OWNER", "KIND[,KIND]",
+     "Kinds of their controllers beside Job and ReplicaSet; may be repeated; or none. Default: "
+     "Workflow, EphemeralRunner and RayCluster",
+     parse_rescue_owners, /*repeats=*/true},
+    {"--rescue-max-per-minute", "HOLDFAST_RESCUE_MAX_PER_MINUTE", "NUMBER",
+     "At most so many are freed in a minute, 1 to 10000. Default: 60", parse_rescue_rate},
     {"--require-guard", "HOLDFAST_REQUIRE_GUARD", "true|false",
      "Start no new attempt while the policies holdfast-guard-* are missing or changed. "
      "Default: false",

@@ -26,9 +26,17 @@ Manager::Observed::Observed(const cache::Informer::Dependencies& shared, cache::
                             std::unique_ptr<observe::Guard> guard_of)
     : nodes({shared.loop, shared.client, shared.random, shared.log, pods, namespaces}),
       heartbeats(shared, namespaces, std::move(worked_on),
-                 [this](Duration window) { return nodes.most_are_silent(window); }),
+                 [this](Duration window) { return nodes.of_leases().most_are_silent(window); }),
       windows(shared.loop, shared.log),
       guard(std::move(guard_of)) {}
+
+Manager::Rescue::Rescue(const cache::Informer::Dependencies& shared, rescue::Config config,
+                        const Dependencies& deps, Observed& observed,
+                        membership::Membership& membership)
+    : pods(shared, rescue::rescue_pod_kind(), config.namespaces),
+      controller({shared.loop, shared.client, shared.log, deps.telemetry, deps.events, pods,
+                  observed.nodes, observed.windows, membership},
+                 std::move(config)) {}
 
 Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Metrics metrics)
     : loop_(deps.loop),
@@ -106,6 +114,13 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
   controllers_.add(pool_controller_);
   controllers_.add(job_controller_);
   if (config.batch_jobs) make_lane(deps, *config.batch_jobs, config.namespaces);
+  if (config.rescue) {
+    config.rescue->shards = config.membership.shards;
+    rescue_ = std::make_unique<Rescue>(
+        cache::Informer::Dependencies{loop_, deps.client, deps.random, log_},
+        std::move(*config.rescue), deps, observed_, membership_);
+    controllers_.add(rescue_->controller);
+  }
   // The reflectors' back-offs may have grown to 30 s, in which they would see nothing.
   observed_.nodes.on_answers_again([this] {
     for (cache::Informer* informer : informers()) informer->server_answers();
@@ -189,6 +204,7 @@ std::vector<cache::Informer*> Manager::informers() {
   }
   if (lane_) all.push_back(lane_->jobs.get());
   if (lane_ && lane_->namespaces) all.push_back(lane_->namespaces.get());
+  if (rescue_) all.push_back(&rescue_->pods);
   return all;
 }
 
@@ -205,6 +221,7 @@ void Manager::start() {
   caches_.start();
   if (lane_) lane_->jobs->start();
   if (lane_ && lane_->namespaces) lane_->namespaces->start();
+  if (rescue_) rescue_->pods.start();
   observed_.nodes.start();
   observed_.heartbeats.leases().start();
   membership_.leases().start();
@@ -220,7 +237,6 @@ void Manager::begin() {
 }
 
 void Manager::stop(std::function<void()> stopped) {
-  stopping_ = true;
   readings_.stop();
   if (observed_.guard) observed_.guard->stop();
   notifier_.stop();
@@ -267,7 +283,7 @@ membership::Membership::Handlers Manager::membership_handlers(jobs::Telemetry& t
 
 void Manager::refresh(std::function<void()> done) {
   for (cache::Informer* informer : informers()) informer->refresh();
-  if (!stopping_) readings_.begin(std::move(done));
+  if (!controllers_.stopping()) readings_.begin(std::move(done));
 }
 
 std::string Manager::unseen(Duration patience) {

@@ -29,6 +29,7 @@
 #include "operator/observe/window_keeper.h"
 #include "operator/pools/pool_controller.h"
 #include "operator/queues/queue_controller.h"
+#include "operator/rescue/rescue_controller.h"
 #include "operator/runtime/caches.h"
 #include "operator/runtime/controllers.h"
 #include "operator/runtime/time_travel.h"
@@ -58,6 +59,8 @@ class Manager {
       std::string selector;
     };
     std::optional<BatchJobs> batch_jobs = std::nullopt;
+    // Other controllers' pods with the rescue label are freed. None: they are not even watched.
+    std::optional<rescue::Config> rescue = std::nullopt;
     // Look for the guard (observe/guard.h). `version`: of this operator.
     struct Guard {
       bool required = false;
@@ -84,6 +87,7 @@ class Manager {
   // With Config::batch_jobs: of each namespace its Jobs; and the selected namespaces.
   static constexpr std::size_t kLaneWatchesPerNamespace = 1;
   static constexpr std::size_t kLaneOtherWatches = 1;
+  // With Config::rescue: one for each of its namespaces, or one for all.
 
   // For probes: jobs, pods, nodes, node-leases, job-leases, leases. Without these no job is worked
   // on.
@@ -98,6 +102,9 @@ class Manager {
   queues::QueueController& queues() { return queue_controller_; }
   pools::PoolController& pools() { return pool_controller_; }
   notify::Notifier& notifier() { return notifier_; }
+  rescue::RescueController::Counts rescues() const {
+    return rescue_ ? rescue_->controller.counts() : rescue::RescueController::Counts{};
+  }
   // What is wrong with the guard; empty: nothing, or not known.
   std::string guard_fault() const { return observed_.guard ? observed_.guard->fault() : ""; }
 
@@ -117,6 +124,13 @@ class Manager {
     std::unique_ptr<cache::Informer> jobs;
     std::unique_ptr<cache::Informer> namespaces;  // null: all namespaces
     std::unique_ptr<lane_controller::LaneController> controller;
+  };
+  // Other controllers' pods.
+  struct Rescue {
+    Rescue(const cache::Informer::Dependencies& shared, rescue::Config config,
+           const Dependencies& deps, Observed& observed, membership::Membership& membership);
+    cache::Informer pods;
+    rescue::RescueController controller;
   };
   membership::Membership::Handlers membership_handlers(jobs::Telemetry& telemetry,
                                                        std::function<void(Error)> refuse);
@@ -145,10 +159,10 @@ class Manager {
   pools::PoolController pool_controller_;
   notify::Notifier notifier_;
   jobs::JobController job_controller_;
-  std::unique_ptr<Lane> lane_;  // null: batch/v1 Jobs are none of our business
+  std::unique_ptr<Lane> lane_;      // null: batch/v1 Jobs are none of our business
+  std::unique_ptr<Rescue> rescue_;  // null: so are other controllers' pods
   Controllers controllers_;
   TimeTravel time_travel_;
-  bool stopping_ = false;
 };
 
 }  // namespace holdfast::runtime

@@ -10,6 +10,7 @@
 #include "operator/runtime/pool_metrics.h"
 #include "operator/runtime/process_metrics.h"
 #include "operator/runtime/queue_metrics.h"
+#include "operator/runtime/rescue_metrics.h"
 #include "operator/runtime/work_metrics.h"
 
 namespace holdfast::runtime {
@@ -27,6 +28,7 @@ struct Metrics::State {
   JobMetrics jobs{registry};
   ReplicaMetrics replica{registry};
   NotificationMetrics notifications{registry};
+  RescueMetrics rescues{registry};
   ProcessMetrics process{registry};
 };
 
@@ -37,6 +39,7 @@ void Metrics::State::refresh() {
   if (sources.queues) queues.refresh(sources.queues());
   if (sources.pools) pools.refresh(sources.pools());
   if (sources.notifications) notifications.refresh(sources.notifications());
+  if (sources.rescues) rescues.refresh(sources.rescues());
   if (sources.ownership) replica.refresh_ownership(sources.ownership());
   if (sources.lacks_guard) replica.refresh_guard(sources.lacks_guard());
   if (sources.events_dropped) replica.refresh_events(sources.events_dropped());
@@ -112,6 +115,10 @@ void Metrics::cut_off(const std::string& namespace_, const std::string& pool,
                       const std::string& reason) {
   state_->pools.cut_off(namespace_, pool, reason);
 }
+
+void Metrics::rescued(const std::string&, Duration silent) { state_->rescues.rescued(silent); }
+
+void Metrics::rescue_refused(const std::string& reason) { state_->rescues.refused(reason); }
 
 void Metrics::shard_moved(const std::string& how) { state_->replica.shard_moved(how); }
 

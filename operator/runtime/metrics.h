@@ -27,6 +27,7 @@
 #include "operator/membership/membership.h"
 #include "operator/pools/pool_controller.h"
 #include "operator/queues/queue_controller.h"
+#include "operator/rescue/rescue_controller.h"
 #include "operator/runtime/replica_metrics.h"
 
 namespace holdfast::runtime {
@@ -48,6 +49,7 @@ class Metrics : public jobs::Telemetry {
     std::function<Duration()> longest_running;
     std::function<std::vector<queues::QueueCount>()> queues;
     std::function<std::vector<pools::PoolCount>()> pools;
+    std::function<rescue::RescueController::Counts()> rescues;
     std::function<std::map<std::string, std::size_t>()> notifications;  // waiting, by target
   };
 
@@ -78,6 +80,8 @@ class Metrics : public jobs::Telemetry {
                const std::string& reason) override;
   void notified(const std::string& target, const std::string& result) override;
   void notification_dropped(const std::string& target) override;
+  void rescued(const std::string& namespace_, Duration silent) override;
+  void rescue_refused(const std::string& reason) override;
   void shard_moved(const std::string& how) override;
 
   // The Prometheus text format.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,15 @@ struct Options {
   std::string notifications;  // file of targets (notify/targets.h); empty: none
   // Which namespaces' batch/v1 Jobs are run (spec.managedBy): none, "all", or a label selector.
   std::string batch_jobs;
+  // What is done for pods of other controllers on silent nodes (docs/rescue.md).
+  struct Rescue {
+    enum class Mode { kOff, kOn };
+    Mode mode = Mode::kOff;
+    std::vector<std::string> namespaces;  // sorted, each once; empty: watch_namespaces
+    std::set<std::string> owners = {"Workflow", "EphemeralRunner", "RayCluster"};
+    int most_per_minute = 60;
+  };
+  Rescue rescue;
   bool require_guard = false;  // no new attempt starts without it (observe/guard.h)
   bool release_pods = false;   // run the command release-pods instead of the operator
   std::string deployment;      // its --deployment: the operator's Deployment, scaled to zero

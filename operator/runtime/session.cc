@@ -1,5 +1,6 @@
 #include "operator/runtime/session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <string>
@@ -45,6 +46,10 @@ Result<notify::Targets> read_targets(const std::string& file) {
   return notify::parse_targets(*text);
 }
 
+const std::vector<std::string>& rescue_namespaces(const Options& options) {
+  return options.rescue.namespaces.empty() ? options.watch_namespaces : options.rescue.namespaces;
+}
+
 }  // namespace
 
 DescriptorUse descriptor_use(const Options& options, std::uint64_t per_connection) {
@@ -52,6 +57,9 @@ DescriptorUse descriptor_use(const Options& options, std::uint64_t per_connectio
   use.namespaces = options.watch_namespaces.size();
   use.requests = ordinary_requests(options) + 2 * http::CpprestTransport::Config().reserved;
   use.batch_jobs = !options.batch_jobs.empty();
+  if (options.rescue.mode != Options::Rescue::Mode::kOff) {
+    use.rescue_watches = std::max<std::size_t>(1, rescue_namespaces(options).size());
+  }
   use.per_connection = per_connection;
   use.targets = options.notifications.empty() ? 0 : notify::kTargetLimit;
   use.targets_through_proxy = has_https_proxy();
@@ -102,6 +110,10 @@ void Session::make_parts(const Options& options, notify::Targets targets) {
   if (!options.batch_jobs.empty()) {
     const std::string selector = options.batch_jobs == "all" ? "" : options.batch_jobs;
     config.batch_jobs = Manager::Config::BatchJobs{selector};
+  }
+  if (options.rescue.mode == Options::Rescue::Mode::kOn) {
+    config.rescue = rescue::Config{rescue_namespaces(options), options.rescue.owners,
+                                   options.rescue.most_per_minute};
   }
   config.guard = Manager::Config::Guard{options.require_guard, kVersion};
   config.jobs.agent_image = options.agent_image;
@@ -162,6 +174,7 @@ Metrics::Sources Session::metric_sources() {
   sources.unfinished_work = [this] { return manager_->jobs().queue().unfinished_work(); };
   sources.queues = [this] { return manager_->queues().counts(); };
   sources.pools = [this] { return manager_->pools().counts(); };
+  sources.rescues = [this] { return manager_->rescues(); };
   sources.notifications = [this] { return manager_->notifier().waiting(); };
   sources.longest_running = [this] { return manager_->jobs().queue().longest_running(); };
   return sources;

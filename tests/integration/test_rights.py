@@ -7,6 +7,7 @@ from fence import install_fence
 from holdfast import GUARD_PATH, QUICK_LEASES, Jobs, Operator, job, remove_guard, runs, wait_for_guard
 from lane import LANE, BatchJobs, batch_job
 from localcluster import wait_for
+from others import LABEL, other_job, wait_running
 from pools import Pools, pool
 from queues import Queues, queue
 from rights import granted
@@ -97,9 +98,12 @@ def run_batch_jobs(cluster, namespace):
 
 
 def lose_node(cluster, jobs):
-    """Its Lease and its object are read live before the verdict."""
+    """Its Lease and its object are read live before the verdict. A pod of another controller is there, too."""
     jobs.apply(job("moves", lostAfterSeconds=LOST_AFTER, annotations=runs(300)))
     node = jobs.wait_running("moves")["spec"]["nodeName"]
+    others = BatchJobs(cluster, jobs.namespace)
+    others.apply(other_job("rescued", LABEL, pod={"nodeName": node}, backoffLimit=0))
+    wait_running(others, "rescued")
     cluster.kill_node(node)
     jobs.wait("moves", lambda status: status.get("attempt") == 2, 120)
 
@@ -138,7 +142,7 @@ def test_every_right_that_is_granted_is_used(cluster, namespace):
         missing[:] = unused(set.union(*cluster.audit_rights(AGENT)))
         return not missing
 
-    flags = ("--agent-image=holdfast:test", "--require-guard=true", *LANE)
+    flags = ("--agent-image=holdfast:test", "--require-guard=true", "--rescue=on", *LANE)
     with Operator(cluster, *flags, leases=QUICK_LEASES) as first:
         ordinary_troubles(Jobs(cluster))
         hand_over(Jobs(cluster))

@@ -10,9 +10,9 @@ import pathlib
 
 from referee.checker import Pod, Run, Struck, Wait, Worker, judge
 from referee.ledger import Unit, unpacked
-from referee.systems import ALL, CANARIES
+from referee.systems import ALL, CANARIES, RESCUED
 
-KINDS = ALL | CANARIES
+KINDS = ALL | RESCUED | CANARIES
 
 
 def write(path, evidence):

@@ -1,5 +1,6 @@
 """What each system claims of its jobs, from objects as its API has them."""
 
+import json
 import pathlib
 import sys
 
@@ -8,16 +9,17 @@ import pytest
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 from referee.checker import GONE  # noqa: E402
-from referee.systems import ALL, CANARIES  # noqa: E402
+from referee.systems import ALL, CANARIES, RESCUED  # noqa: E402
 from referee.systems.base import indexes_of, unit_of, why_of  # noqa: E402
+from referee.systems.rescued import LABEL  # noqa: E402
 
 
 def ended(name, found):
-    return (ALL | CANARIES)[name](None, 2, 40).has_ended(found)
+    return (ALL | RESCUED | CANARIES)[name](None, 2, 40).has_ended(found)
 
 
 def claims(name, objects, jobs=("job-1",), indexes=2):
-    found = (ALL | CANARIES)[name](None, indexes, 40).claims(jobs, objects)
+    found = (ALL | RESCUED | CANARIES)[name](None, indexes, 40).claims(jobs, objects)
     return [(claim.outcome, claim.counted, claim.why) for claim in found]
 
 
@@ -31,12 +33,13 @@ def test_ranges_of_indexes():
     assert indexes_of("") == indexes_of(None) == set()
 
 
-@pytest.mark.parametrize("name", [*ALL, *CANARIES])
+@pytest.mark.parametrize("name", [*ALL, *RESCUED, *CANARIES])
 def test_a_job_that_is_gone_is_said_to_be(name):
     assert claims(name, {}) == [(None, 0, GONE)] * 2
 
 
-@pytest.mark.parametrize("name", ["batch", "batch-quick", "batch-tuned", "kueue", "holdfast-lane"])
+@pytest.mark.parametrize("name", ["batch", "batch-quick", "batch-tuned", "kueue", "holdfast-lane", "batch-rescue",
+                                  "kueue-rescue"])
 def test_a_job_of_batch(name):
     half = {"status": {"completedIndexes": "1"}}
     assert claims(name, {"job-1": half}) == [(None, 0, ""), ("Succeeded", 1, "")]
@@ -118,3 +121,13 @@ def test_what_a_pod_says(status, why):
 def test_each_system_has_a_vendor_and_the_canaries_one_of_their_own():
     assert {kind.vendor for kind in CANARIES.values()} == {"canary"}
     assert {kind.vendor for kind in ALL.values()} == {"Holdfast", "Kubernetes", "Kueue", "JobSet", "Argo"}
+
+
+@pytest.mark.parametrize("name,owner", [("batch-rescue", "batch"), ("kueue-rescue", "kueue"), ("jobset-rescue", "jobset"),
+                                        ("argo-rescue", "argo")])
+def test_a_rescued_job_is_the_same_job_with_the_label_in_its_pods_template(name, owner):
+    with_label, without = (json.dumps((ALL | RESCUED)[one](None, 2, 40).job("job-1")).replace(f'"{one}"', '"system"')
+                           for one in (name, owner))
+    label = json.dumps(LABEL)
+    assert with_label.count(label) == 1 and label not in without
+    assert len(with_label) - len(without) == len(f', "metadata": {label}')

@@ -76,7 +76,28 @@ int Trial::node_of_pod() const {
   return -1;
 }
 
+bool Trial::others_hang() const {
+  bool hang = false;
+  server_.for_each("pods", [&](const Json& pod) {
+    if (!is_of_others(pod) || !may_be_rescued(pod)) return;
+    const Cluster::Node* const node = cluster_.node(string_at(at(pod, "spec"), "nodeName"));
+    hang = hang || (node && !node->usable());
+  });
+  return hang;
+}
+
 // ---- What they do.
+
+void Trial::power_off_others() {
+  server_.for_each("pods", [&](const Json& pod) {
+    if (dead_node_ >= 0 || !is_of_others(pod) || !may_be_rescued(pod)) return;
+    for (std::size_t i = 0; i < cluster_.nodes().size(); ++i) {
+      if (cluster_.nodes()[i].name != string_at(at(pod, "spec"), "nodeName")) continue;
+      dead_node_ = static_cast<int>(i);
+    }
+  });
+  cluster_.silence(dead_node_, /*power_off=*/true);
+}
 
 void Trial::patch(const Json& spec) {
   for (int i = 0; i < scenario_.jobs; ++i) users_.patch(kNamespaces[0], job_name(i), spec);

@@ -267,6 +267,17 @@ void add_losses(std::vector<Scenario>& all) {
   recorded.calls["PUT leases.shard"] = 3;
   all.push_back(recorded);
 
+  // A node with a pod of another controller, and perhaps with the job's.
+  Scenario others = named("other-controllers", {lasting(seconds(80))}, "Succeeded", {"Succeeded"});
+  others.outcomes.push_back({"Lost", "Succeeded"});
+  others.others = true;
+  others.steps = {{when_pod_runs, seconds(3), [](Trial& t) { t.power_off_others(); }},
+                  {[](Trial& t) { return !t.others_hang(); }, kSoon, bring_back}};
+  others.calls["GET nodes"] = 1;
+  others.calls["PATCH pods.status"] = 1;
+  others.calls["DELETE pods"] = 1;
+  all.push_back(others);
+
   Scenario gone = named("node-object-gone", {kEndless, kShort}, "Succeeded", {"Lost", "Succeeded"});
   gone.steps = {{when_pod_runs, kSoon, [](Trial& trial) { trial.remove_node(); }},
                 {when_ended("Lost"), kSoon, bring_back}};

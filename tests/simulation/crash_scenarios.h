@@ -34,6 +34,8 @@ struct Scenario {
   Json queue;
   // Laid over the spec of a pool that is made with the jobs. They run in it. Null: no pool.
   Json pool;
+  // Other controllers have pods, which replicas may free (others.h).
+  bool others = false;
   // The place of each job in this queue. Not set: the jobs have none.
   std::function<Json(int job)> place;
   // What the first, second, ... started pod of a job does. The last entry also counts for later

@@ -41,6 +41,7 @@ Trial::Trial(Options options)
       workers_(scheduler_, gateway_, cluster_, strikes_, mix(kSeed, 5)),
       ledger_(scheduler_, gateway_, cluster_, workers_),
       users_(scheduler_, gateway_, ledger_, strikes_),
+      others_(scheduler_, gateway_),
       liveness_(scheduler_, gateway_, cluster_, network_, ledger_, workers_) {
   built_ = true;
   wire_up();
@@ -220,6 +221,7 @@ void Trial::start_replica(int index) {
   config.clock.offset = std::chrono::hours(1 + index);
   config.receivers = &receivers_;
   config.shards = kShards;
+  config.rescues = scenario_.others;
   config.log = options_.log.with({{"replica", std::to_string(index)}});
   config.on_hot_loop = [this] { complain("a hot loop"); };
   config.on_refusal = [this](const Error& error) {
@@ -292,6 +294,7 @@ void Trial::set_up() {
   receivers_.heal();
   users_.start({});
   cluster_.start(kNodes);
+  if (scenario_.others) others_.start(kSeed, {"hasty", "claim", "unlabelled"});
   seats_.resize(static_cast<std::size_t>(options_.replicas));
   calls_.resize(seats_.size());
   const int first =

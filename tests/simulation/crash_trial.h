@@ -26,6 +26,7 @@
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/liveness.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/others.h"
 #include "tests/simulation/receivers.h"
 #include "tests/simulation/replica.h"
 #include "tests/simulation/scheduler.h"
@@ -84,6 +85,10 @@ class Trial : private WireTap {
   void crash_owner();
   void stop_owner();
   void start_replica(int replica);
+  // The node of a pod that may be freed.
+  void power_off_others();
+  // A pod that may be freed is on a node that is dead.
+  bool others_hang() const;
   Gateway& gateway() { return gateway_; }
   Cluster& cluster() { return cluster_; }
 
@@ -139,6 +144,7 @@ class Trial : private WireTap {
   WarmWorkers workers_;
   Ledger ledger_;
   Users users_;
+  OtherControllers others_;
   Liveness liveness_;
   std::vector<Seat> seats_;
   std::vector<std::vector<Call>> calls_;

@@ -89,6 +89,7 @@ void Ledger::sent(const Delivery& delivery) {
     return;
   }
   owner_acts(delivery, shard_keys_of(request, body));
+  rescue_.sent(delivery, body);
   if (request.method == "POST") return;
   if (request.method == "DELETE") {
     const Json& preconditions = at(body, "preconditions");
@@ -96,6 +97,8 @@ void Ledger::sent(const Delivery& delivery) {
     // whatever its pod's version.
     const auto pod = pods_.find(string_at(preconditions, "uid"));
     const bool is_worker = pod != pods_.end() && pod->second.of_pool;
+    // What decides on another controller's pod is its status, which never changes back.
+    if (rescue_.knows(string_at(preconditions, "uid"))) return;
     if (string_at(preconditions, "uid").empty() ||
         (string_at(preconditions, "resourceVersion").empty() && !is_worker)) {
       complain("S7 Precondition: a deletion without UID or version: " + request.target);
@@ -127,6 +130,7 @@ void Ledger::arrives(const Delivery& delivery) {
 
 void Ledger::handled(const Delivery& delivery, const ApiAnswer&) {
   if (delivery.replica >= 0 && delivery.request.method != "GET") second_copy(delivery);
+  rescue_.handled(delivery);
   current_ = nullptr;
 }
 
@@ -147,6 +151,7 @@ void Ledger::second_copy(const Delivery& delivery) {
 }
 
 void Ledger::answered(const Delivery& delivery, const ApiAnswer& answer) {
+  rescue_.answered(delivery, answer.status);
   if (answer.status / 100 == 2 && is_lease(delivery.request) &&
       (delivery.request.method == "PUT" || delivery.request.method == "POST")) {
     const Json body = Json::parse(delivery.request.body, nullptr, false);
@@ -181,6 +186,7 @@ void Ledger::applied(const Applied& applied) {
     permits_.queue_written(applied, by_replica(applied) ? current_ : nullptr);
   } else if (applied.resource == "pods") {
     permits_.pod_written(applied, by_replica(applied));
+    rescue_.pod_written(applied, by_replica(applied));
     pod_written(applied);
   } else if (applied.resource == "workerpools") {
     if (applied.after) pool_written(*applied.after);
@@ -195,6 +201,7 @@ void Ledger::applied(const Applied& applied) {
     const Json& meta = at(*applied.after, "metadata");
     if (string_at(meta, "namespace") == "kube-node-lease") {
       node_renewals_[string_at(meta, "name")].push_back(scheduler_.now());
+      rescue_.node_renewed(string_at(meta, "name"));
     }
   }
 }
@@ -245,6 +252,7 @@ void Ledger::data_restored() {
   restored_at_ = scheduler_.now();
   own_writes_.clear();
   permits_.data_restored();
+  rescue_.data_restored();
   jobs_.clear();
   cut_off_.clear();
   gateway_.server().for_each("workerpools", [&](const Json& pool) { pool_written(pool); });

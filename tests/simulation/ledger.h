@@ -19,6 +19,7 @@
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/gateway.h"
 #include "tests/simulation/ledger_lane.h"
+#include "tests/simulation/ledger_rescue.h"
 #include "tests/simulation/permits.h"
 #include "tests/simulation/receivers.h"
 #include "tests/simulation/scheduler.h"
@@ -37,7 +38,9 @@ class Ledger {
         cluster_(cluster),
         workers_(workers),
         permits_(scheduler, gateway, cluster, [this](const auto& what) { complain(what); }),
-        lane_(gateway, [this](const auto& what) { complain(what); }) {}
+        lane_(gateway, [this](const auto& what) { complain(what); }),
+        rescue_({scheduler, gateway, cluster, [this](const auto& what) { complain(what); },
+                 [this] { return fastest_rate(); }}) {}
 
   // The rate of a replica's steady clock, in parts per million of the world's.
   void clock_rate(int replica, std::int64_t ppm) { rates_[replica] = ppm; }
@@ -213,6 +216,7 @@ class Ledger {
   WarmWorkers& workers_;
   Permits permits_;
   LaneLedger lane_;
+  RescueLedger rescue_;
   std::string violation_;
   std::map<std::string, JobBook> jobs_;
   // Where attempts of each job fell silent, by its UID. A restore takes none away.

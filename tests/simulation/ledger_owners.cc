@@ -35,6 +35,11 @@ bool only_names(const Json& change, const Json& pod, const std::string& job_uid)
 
 std::vector<std::string> Ledger::shard_keys_of(const ApiRequest& request, const Json& body) const {
   std::vector<std::string> keys;
+  const std::string object = string_at(at(body, "metadata"), "uid");
+  const std::string deleted = string_at(at(body, "preconditions"), "uid");
+  if (is_pod(request) && (rescue_.knows(object) || rescue_.knows(deleted))) {
+    return {object.empty() ? deleted : object};
+  }
   const auto pod = pods_.find(string_at(at(body, "preconditions"), "uid"));
   const bool is_worker = is_of_pool(body) || (pod != pods_.end() && pod->second.of_pool);
   if (is_queue(request)) {

@@ -173,6 +173,7 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
   }
   look_at_orphans();
   look_at_batch_jobs();
+  look_at_others();
   look_at_queues();
   look_at_shards(replicas);
   for (Replica* const replica : replicas) {

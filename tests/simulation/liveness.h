@@ -114,6 +114,8 @@ class Liveness {
   void look_at_batch_job(const Json& job);
   bool has_pods(const std::string& durable_uid) const;
   std::string unsettled_batch_jobs() const;
+  // liveness_rescue.cc
+  void look_at_others();
   void look_at_pods(const Job& job);
   void look_at_orphans();
   void read_the_truth();

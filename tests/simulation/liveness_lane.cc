@@ -21,6 +21,9 @@ bool has_ended(const Json& durable) {
   return phase == "Succeeded" || phase == "Failed" || phase == "Cancelled";
 }
 
+// Others are run by somebody else (others.h).
+bool is_ours(const Json& job) { return at(at(job, "spec"), "managedBy").is_string(); }
+
 }  // namespace
 
 bool Liveness::has_pods(const std::string& durable_uid) const {
@@ -51,7 +54,7 @@ void Liveness::look_at_batch_jobs() {
   std::map<std::string, bool> ended;  // by UID
   gateway_.server().for_each("jobs", [&](const Json& job) {
     ended[uid_of(job)] = !outcome_of(job).empty();
-    look_at_batch_job(job);
+    if (is_ours(job)) look_at_batch_job(job);
   });
   gateway_.server().for_each("durablejobs", [&](const Json& durable) {
     const std::string owner = controller_uid(durable);
@@ -67,7 +70,7 @@ void Liveness::look_at_batch_jobs() {
 std::string Liveness::unsettled_batch_jobs() const {
   std::string found;
   gateway_.server().for_each("jobs", [&](const Json& job) {
-    if (outcome_of(job).empty()) found = "Job " + key_of(job) + " has not ended";
+    if (is_ours(job) && outcome_of(job).empty()) found = "Job " + key_of(job) + " has not ended";
   });
   return found;
 }

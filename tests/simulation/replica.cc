@@ -35,6 +35,7 @@ Replica::Replica(Scheduler& scheduler, Network& network, Config config)
   manager.jobs.agent_image = "agent";
   manager.refuse = config_.on_refusal;
   if (config_.batch_jobs) manager.batch_jobs.emplace();
+  if (config_.rescues) manager.rescue.emplace();
   if (config_.requires_guard) manager.guard = {true, "0.1.0"};
   manager_ = std::make_unique<runtime::Manager>(
       runtime::Manager::Dependencies{loop_, *client_, random_, config_.log, *this, *events_,

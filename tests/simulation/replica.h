@@ -29,6 +29,7 @@ class Replica : private jobs::Telemetry {
     int shards = 8;
     bool batch_jobs = false;  // it runs batch/v1 Jobs
     bool requires_guard = false;
+    bool rescues = false;                 // other controllers' pods
     std::vector<std::string> namespaces;  // empty: all
     Log log;
     std::function<void()> on_hot_loop;

@@ -151,6 +151,7 @@ class Drawing {
     script_.heartbeats = profile.heartbeats;
     script_.volume = profile.volume;
     script_.guard = profile.guard;
+    script_.rescue = profile.rescue;
     script_.guard_is_readable = profile.guard && mix(script_.seed, 0x6A4D) % 2 == 0;
     script_.lane = profile.lane || (profile.guard && mix(script_.seed, 0x1A4E) % 3 == 0);
     script_.pools =
@@ -405,6 +406,14 @@ const std::vector<Profile>& profiles() {
                        {kSpoilGuard, kRefuse403, kRefuse500, kLoseAnswer, kOutage, kCutSilently,
                         kWorkerFails, kNodePowerLoss, kDeletePod, kSuspend, kCancel}}),
        .guard = true},
+      {.name = "rescue",
+       .acts = all_of({kNodes, kRequests, kWatches, kServer, kProcesses, kForbidding}),
+       .draws_subset = true,
+       .rescue = true},
+      {.name = "rescue_restarts",
+       .acts = all_of({kNodes, kServer}),
+       .kills_every = seconds(30),
+       .rescue = true},
   };
   return *kProfiles;
 }

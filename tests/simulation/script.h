@@ -24,6 +24,7 @@ struct Profile {
   bool pools = false;       // most jobs have a pool
   bool lane = false;        // most jobs are batch/v1 Jobs
   bool guard = false;       // replicas require the guard
+  bool rescue = false;      // other controllers have pods, which replicas free
 };
 
 const std::vector<Profile>& profiles();
@@ -43,6 +44,7 @@ struct Script {
   bool pools = false;              // the same
   bool lane = false;               // the profile's
   bool guard = false;              // the profile's
+  bool rescue = false;             // the profile's
   bool guard_is_readable = false;  // and no fault keeps a replica from reading it
   Duration kills_every{0};         // the profile's
   // A second API server behind the same address has a clock that is this much slower. Zero: none.

@@ -48,6 +48,7 @@ World::World(Options options)
       ledger_(scheduler_, gateway_, cluster_, workers_),
       guard_(server_, scheduler_, [this](const std::string& what) { ledger_.complain(what); }),
       users_(scheduler_, gateway_, ledger_, strikes_),
+      others_(scheduler_, gateway_),
       liveness_(scheduler_, gateway_, cluster_, network_, ledger_, workers_),
       states_(gateway_, cluster_) {
   built_ = true;
@@ -159,6 +160,7 @@ void World::start_replica(int index) {
   config.shards = options_.script.shards;
   config.batch_jobs = options_.script.lane;
   config.requires_guard = options_.script.guard;
+  config.rescues = options_.script.rescue;
   if (options_.script.by_namespace) {
     config.namespaces.assign(std::begin(kNamespaces), std::end(kNamespaces));
   }
@@ -224,6 +226,7 @@ void World::set_up() {
                 .lane = options_.script.lane});
   if (options_.script.guard) guard_.install(options_.script.guard_is_readable);
   cluster_.start(options_.script.nodes);
+  if (options_.script.rescue) others_.start(options_.script.seed);
   if (options_.script.volume > 0) {
     users_.create_large_job(options_.script.volume, options_.script.seed);
     cluster_.work_of = [seed = options_.script.seed](const std::string& pod) {

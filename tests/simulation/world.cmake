@@ -10,14 +10,17 @@ add_library(simulation_world STATIC
             ledger_newer.cc
             ledger_owners.cc
             ledger_pods.cc
+            ledger_rescue.cc
             ledger_status.cc
             ledger_times.cc
             ledger_workers.cc
             liveness.cc
             liveness_lane.cc
             liveness_queues.cc
+            liveness_rescue.cc
             liveness_workers.cc
             network.cc
+            others.cc
             permits.cc
             receivers.cc
             replica.cc
@@ -43,7 +46,7 @@ add_executable(holdfast-simulate simulate.cc)
 target_link_libraries(holdfast-simulate PRIVATE simulation_world)
 
 holdfast_test(simulation_test SOURCES checker_test.cc heartbeat_checker_test.cc lane_checker_test.cc
-              permits_test.cc simulation_test.cc
+              permits_test.cc rescue_checker_test.cc simulation_test.cc
               LIBRARIES simulation_world)
 holdfast_test(tenancy_test SOURCES creations_test.cc strays_test.cc tenancy_test.cc LIBRARIES simulation_world)
 holdfast_test(agents_away_test SOURCES agents_away_test.cc LIBRARIES simulation_world)

@@ -30,6 +30,7 @@
 #include "tests/simulation/ledger.h"
 #include "tests/simulation/liveness.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/others.h"
 #include "tests/simulation/receivers.h"
 #include "tests/simulation/replica.h"
 #include "tests/simulation/scheduler.h"
@@ -135,6 +136,7 @@ class World {
   Ledger ledger_;
   GuardPolicies guard_;
   Users users_;
+  OtherControllers others_;
   Liveness liveness_;
   States states_;
   std::vector<Seat> seats_;

@@ -29,6 +29,8 @@ class Holdfast(System):
     controllers = (("holdfast-system", "app.kubernetes.io/component=operator"),)
     # Those that one installation runs.
     names = ("holdfast", "holdfast-heartbeat", "holdfast-pool", "holdfast-lane", "canary-slow")
+    # Those of others, whose pods it frees.
+    rescued = ("batch-rescue", "kueue-rescue", "jobset-rescue", "argo-rescue")
 
     def install(self):
         """One release for all of ours but the canary; it is the same each time."""
@@ -37,7 +39,8 @@ class Holdfast(System):
         self.cluster.install(
             "--set-json", f"watchNamespaces={json.dumps(namespaces)}",
             "--set-json", f"workerNamespaces={json.dumps(namespaces[1:3])}",
-            "--set", "batchJobs.enabled=true", *placed())
+            "--set", "batchJobs.enabled=true", "--set", "rescue.mode=on",
+            "--set-json", f"rescue.namespaces={json.dumps([f'referee-{name}' for name in self.rescued])}", *placed())
 
     def job(self, name):
         return {"apiVersion": API, "kind": "DurableJob", "metadata": {"name": name}, "spec": {

@@ -95,6 +95,11 @@ class NodeMonitorTest : public kube::ClientTest {
     transport_.stream_lines({event("MODIFIED", object_json(kNode, ++version_))}, nodes_stream_);
     loop_.run_ready();
   }
+  Task<void> confirm(bool& ended) {
+    auto read = monitor_.of_leases().confirm(kNode, loop_.now() + seconds(5));
+    const Result<> result = co_await read;
+    ended = result.ok();
+  }
   reconciler::NodeObservation seen() { return monitor_.observe(kNode, kWindow); }
 
   cache::Informer pods_{{loop_, client_, random_, Log()}, pods(), {}};
@@ -260,6 +265,46 @@ TEST_F(NodeMonitorTest, ANodeIsMissingFromTheFirstLook) {
   live(seconds(30));
   EXPECT_EQ(monitor_.observe("gone-1", kWindow).missing_for, seconds(30));
   EXPECT_FALSE(monitor_.observe("gone-1", kWindow).silent_for) << "it is missing, not silent";
+}
+
+// ---- The silence of a Lease alone.
+
+TEST_F(NodeMonitorTest, OnlyALeaseThatIsThereHasASilence) {
+  watching();
+  live(seconds(45));
+  EXPECT_FALSE(monitor_.of_leases().silence(kNode, kWindow).silent_for);
+  transport_.stream_lines({event("ADDED", lease_json(kNode, 9))}, leases_stream_);
+  loop_.run_ready();
+  live(seconds(45));
+  EXPECT_EQ(monitor_.of_leases().silence(kNode, kWindow).silent_for, seconds(45));
+  transport_.stream_lines({event("DELETED", lease_json(kNode, 10))}, leases_stream_);
+  loop_.run_ready();
+  EXPECT_FALSE(monitor_.of_leases().silence(kNode, kWindow).silent_for);
+}
+
+TEST_F(NodeMonitorTest, ALiveLookThatShowsARenewalEndsTheSilence) {
+  watching({event("ADDED", lease_json(kNode, 5))});
+  live(seconds(45));
+  bool ended = false;
+  spawn(confirm(ended));
+  loop_.run_ready();
+  while (transport_.request().target.find("/leases/") == std::string::npos) {
+    transport_.answer(200, node_is("True"));  // the condition of a node
+    loop_.run_ready();
+  }
+  transport_.answer(200, lease_json(kNode, 9));
+  loop_.run_ready();
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(monitor_.of_leases().silence(kNode, kWindow).silent_for, seconds(0));
+}
+
+TEST_F(NodeMonitorTest, TheSilenceOfEveryNodeIsRecordedByOneShard) {
+  WindowKeeper windows(loop_, Log());
+  monitor_.of_leases().keep_every_window(windows, [](const std::string&) { return 3; });
+  watching({event("ADDED", lease_json(kNode, 5))});
+  live(seconds(20));
+  EXPECT_EQ(windows.record(3), R"({"silent/virtual-1":["5",20]})");
+  EXPECT_EQ(windows.record(2), "");
 }
 
 }  // namespace

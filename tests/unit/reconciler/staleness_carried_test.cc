@@ -209,5 +209,34 @@ TEST(Carried, LivesThatAreShorterThanTheWindowAddUpOverIt) {
   EXPECT_EQ(lives, 2);
 }
 
+// Six of ten records fall silent, and 5 s later an observer starts that knows of none of them.
+TEST(InDoubt, AnObserverThatStartsDuringAMassSilenceIsInDoubtToo) {
+  RecordTracker tracker;
+  const auto name = [](int i) { return std::string(1, static_cast<char>('a' + i)); };
+  const auto clock = [&](const std::string&) { return live(60); };
+  for (int i = 0; i < 10; ++i) tracker.seen(name(i), 1, seconds(0));
+  for (int i = 6; i < 10; ++i) tracker.seen(name(i), 2, seconds(55));
+  const SteadyTime now{};
+  EXPECT_FALSE(tracker.breaker("a", seconds(60), clock)) << "it saw only four alive";
+  EXPECT_TRUE(tracker.in_doubt("a", seconds(60), clock, now));
+}
+
+TEST(InDoubt, ItLastsAsLongAsTheSilence) {
+  RecordTracker tracker;
+  for (const char* const name : {"a", "b", "c", "d"}) tracker.seen(name, 1, seconds(0));
+  for (int now = 60; now < 100'000; now += 10'000) {
+    const auto clock = [&](const std::string&) { return live(now); };
+    EXPECT_TRUE(tracker.in_doubt("a", seconds(60), clock, SteadyTime(seconds(now)))) << now;
+  }
+}
+
+TEST(InDoubt, RecordsThatWereSilentLongBeforeAreNoSign) {
+  RecordTracker tracker;
+  for (const char* const name : {"a", "b", "c", "d", "e"}) tracker.seen(name, 1, seconds(0));
+  for (const char* const name : {"a", "e"}) tracker.seen(name, 2, seconds(61));
+  const auto clock = [](const std::string&) { return live(121); };
+  EXPECT_FALSE(tracker.in_doubt("a", seconds(60), clock, SteadyTime{}));
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing

@@ -35,8 +35,10 @@ class NoTargets : public notify::Poster {
 class ManagerTest : public kube::ClientTest {
  protected:
   void start(std::vector<std::string> namespaces = {},
-             std::optional<Manager::Config::BatchJobs> batch_jobs = std::nullopt) {
+             std::optional<Manager::Config::BatchJobs> batch_jobs = std::nullopt,
+             std::optional<rescue::Config> rescue = std::nullopt) {
     Manager::Config config;
+    config.rescue = std::move(rescue);
     config.batch_jobs = std::move(batch_jobs);
     config.namespaces = std::move(namespaces);
     manager_ =
@@ -115,6 +117,13 @@ TEST_F(ManagerTest, BatchJobsCostWatchesOnlyIfTheyAreRun) {
   EXPECT_EQ(transport_.streams(),
             2 * (Manager::kWatchesPerNamespace + Manager::kLaneWatchesPerNamespace) +
                 Manager::kOtherWatches + Manager::kLaneOtherWatches);
+  stop();
+  EXPECT_EQ(loop_.timers(), 0u);
+}
+
+TEST_F(ManagerTest, OtherControllersPodsCostWatchesOnlyIfTheyAreRescued) {
+  start({"a", "b"}, std::nullopt, rescue::Config{.namespaces = {"x", "y", "z"}});
+  EXPECT_EQ(transport_.streams(), 2 * Manager::kWatchesPerNamespace + Manager::kOtherWatches + 3);
   stop();
   EXPECT_EQ(loop_.timers(), 0u);
 }

@@ -191,6 +191,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
       .longest_running = [] { return Duration(seconds(1)); },
       .queues = nullptr,
       .pools = nullptr,
+      .rescues = nullptr,
       .notifications = nullptr,
   });
   std::string text = metrics_.text();
@@ -216,6 +217,21 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
       << "a phase that no job has any more falls to zero";
   EXPECT_EQ(sample(text, "holdfast_jobs{phase=\"Succeeded\"}"), 3.0);
   EXPECT_EQ(sample(text, "holdfast_events_dropped_total"), 6.0);
+}
+
+TEST_F(MetricsTest, RescuesAreCountedWithTheSilenceOfTheirNodes) {
+  Metrics::Sources sources;
+  sources.rescues = [] { return rescue::RescueController::Counts{.held = 3, .failing = 1}; };
+  metrics_.set_sources(std::move(sources));
+  EXPECT_EQ(sample(metrics_.text(), "holdfast_rescue_refusals_total{reason=\"Volumes\"}"), 0.0);
+  metrics_.rescued("team", seconds(60));
+  metrics_.rescue_refused("Volumes");
+  const std::string text = metrics_.text();
+  EXPECT_EQ(sample(text, "holdfast_rescue_seconds_bucket{le=\"61\"}"), 1.0)
+      << "the default bound, 60 s + 1 s, is a bucket's edge";
+  EXPECT_EQ(sample(text, "holdfast_rescue_refusals_total{reason=\"Volumes\"}"), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_rescue_held"), 3.0);
+  EXPECT_EQ(sample(text, "holdfast_rescue_failing"), 1.0);
 }
 
 TEST_F(MetricsTest, AQueueHasItsSeriesAsLongAsItIsThere) {

@@ -65,6 +65,32 @@ TEST(Options, BatchJobsAreRunOnlyIfAFlagSaysWhere) {
   EXPECT_EQ(parsed({{}, {{"HOLDFAST_BATCH_JOBS", "team=video"}}}).batch_jobs, "team=video");
 }
 
+TEST(Options, OtherControllersPodsAreRescuedOnlyIfAFlagSaysSo) {
+  using Mode = Options::Rescue::Mode;
+  EXPECT_EQ(parsed({}).rescue.mode, Mode::kOff);
+  EXPECT_EQ(parsed({{"--rescue=on"}, {}}).rescue.mode, Mode::kOn);
+  EXPECT_EQ(parsed({{}, {{"HOLDFAST_RESCUE", "on"}}}).rescue.mode, Mode::kOn);
+  const Options::Rescue rescue =
+      parsed({{"--rescue-namespace=b,a", "--rescue-namespace=a", "--rescue-owner=Workflow,MPIJob",
+               "--rescue-max-per-minute=5"},
+              {}})
+          .rescue;
+  EXPECT_EQ(rescue.namespaces, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(rescue.owners, (std::set<std::string>{"MPIJob", "Workflow"}));
+  EXPECT_EQ(rescue.most_per_minute, 5);
+  EXPECT_TRUE(parsed({{"--rescue-owner=none"}, {}}).rescue.owners.empty());
+}
+
+TEST(Options, KindsWhosePodsAreNeverFreedAreRefused) {
+  const auto refusal = [](const char* flag) {
+    const Result<Options> options = parse({{flag}, {}});
+    return options.ok() ? "" : options.error().message;
+  };
+  EXPECT_THAT(refusal("--rescue-owner=Workflow,StatefulSet"), HasSubstr("never freed"));
+  EXPECT_THAT(refusal("--rescue-owner=two words"), HasSubstr("not a kind"));
+  EXPECT_THAT(refusal("--rescue=maybe"), HasSubstr("give off or on"));
+}
+
 TEST(Options, EveryFlagIsTakenFromTheCommandLine) {
   const Options options =
       parsed({{"--kubeconfig=/k", "--namespace", "ops", "--workers=32", "--metrics-address=:9090",

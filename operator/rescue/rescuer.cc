@@ -1,0 +1,60 @@
+#include "operator/rescue/rescuer.h"
+
+namespace holdfast::rescue {
+namespace {
+
+// A healthy API server answers within milliseconds. A later answer is asked for again.
+constexpr std::chrono::seconds kLookLimit{5};
+constexpr std::chrono::seconds kFreeLimit{5};
+
+std::string path_of(const CachedRescuePod& pod, const std::string& subresource = "") {
+  return kube::object_path("/api/v1", "pods", pod.namespace_, pod.name, subresource);
+}
+
+// A patch with a UID met another pod of the same name: a 422 that names metadata.uid.
+bool met_another_pod(const Error& error) {
+  return error.http_status == 422 && error.cause_fields == std::vector<std::string>{"metadata.uid"};
+}
+
+}  // namespace
+
+Task<Result<Rescuer::Look>> Rescuer::look(RescuePodPtr pod) {
+  Look look;
+  look.asked = nodes_.look_times(pod->namespace_);
+  const SteadyTime by = loop_.now() + kLookLimit;
+  auto get_node = client_.get(kube::object_path("/api/v1", "nodes", "", pod->pod.node),
+                              kube::live_look(by, loop_.now()));
+  const Result<JsonDocument> node = co_await get_node;
+  if (!node) co_return node.error();
+  look.out_of_service = is_out_of_service(*node);
+  auto last = nodes_.of_leases().confirm(pod->pod.node, by);
+  const Result<> lease = co_await last;
+  if (!lease) co_return lease.error();
+  co_return look;
+}
+
+Task<Result<>> Rescuer::free(RescuePodPtr pod, Duration silent, controller::Gate::Claim claim) {
+  kube::CallOptions options = kube::live_look(loop_.now() + kFreeLimit, loop_.now());
+  options.content_type = "application/strategic-merge-patch+json";
+  options.answer_with_metadata = true;
+  const Time now = client_.server_clock().now(loop_.now());
+  auto patch =
+      writer_.patch(claim, path_of(*pod, "status"), freeing_patch(*pod, silent, now), options);
+  const Result<JsonDocument> answer = co_await patch;
+  if (answer) co_return Unit{};
+  if (met_another_pod(answer.error())) {
+    co_return make_error(ErrorCode::kConflict, answer.error().message);
+  }
+  co_return answer.error();
+}
+
+Task<Result<>> Rescuer::remove(RescuePodPtr pod, controller::Gate::Claim claim) {
+  auto del = writer_.del(claim, path_of(*pod), removal_body(*pod));
+  const Result<JsonDocument> answer = co_await del;
+  if (answer) co_return Unit{};
+  const ErrorCode code = answer.error().code;
+  if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return Unit{};
+  co_return answer.error();
+}
+
+}  // namespace holdfast::rescue

@@ -1,0 +1,54 @@
+// The requests of a rescue: the live looks, the write that decides, and the deletion.
+//
+// The look at the node's Lease is the last request before the write. The write names the UID and the
+// version of the pod, and it is not repeated. So it frees only the pod that was judged, right after
+// the look.
+//
+// Loop only. Destroy it when the client is idle.
+#pragma once
+
+#include "client/controller/writer.h"
+#include "client/kube/client.h"
+#include "core/loop.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "operator/observe/node_monitor.h"
+#include "operator/rescue/rescue_codec.h"
+
+namespace holdfast::rescue {
+
+class Rescuer {
+ public:
+  struct Dependencies {
+    Loop& loop;
+    kube::Client& client;
+    observe::NodeMonitor& nodes;
+    const controller::Gate& gate;
+  };
+  explicit Rescuer(const Dependencies& dependencies)
+      : loop_(dependencies.loop),
+        client_(dependencies.client),
+        nodes_(dependencies.nodes),
+        writer_(dependencies.client, dependencies.gate) {}
+
+  struct Look {
+    bool out_of_service = false;
+    observe::LookTimes asked;  // silences count up to here
+  };
+  // Reads the pod's node, and then the node's Lease. kNotFound: one of them does not exist.
+  Task<Result<Look>> look(RescuePodPtr pod);
+
+  // Writes that the pod is freed. kConflict: the pod has changed, so the verdict is void.
+  Task<Result<>> free(RescuePodPtr pod, Duration silent, controller::Gate::Claim claim);
+
+  // Deletes the pod that is freed. A pod that is gone, or another one, is a success.
+  Task<Result<>> remove(RescuePodPtr pod, controller::Gate::Claim claim);
+
+ private:
+  Loop& loop_;
+  kube::Client& client_;
+  observe::NodeMonitor& nodes_;
+  controller::Writer writer_;
+};
+
+}  // namespace holdfast::rescue

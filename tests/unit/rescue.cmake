@@ -1,0 +1,1 @@
+holdfast_test(rescue_test SOURCES rescue/rescue_codec_test.cc LIBRARIES holdfast_rescue)
