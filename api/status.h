@@ -222,6 +222,9 @@ struct Status {
   // How many events the job has had for its targets, and those that some have not taken yet.
   std::int64_t notifications = 0;
   std::vector<OutboxEntry> outbox;
+  // Nothing is left to do for the job but to let its pods go, and what its time to live asks for.
+  // Replicas do not watch it any more.
+  bool settled = false;
   bool operator==(const Status&) const = default;
 
   const Condition* condition(const std::string& type) const;
@@ -263,6 +266,7 @@ constexpr void fields(Io& io, X& status) {
   io("conditions", status.conditions, {.at_rest = true});
   io("notifications", status.notifications, {.at_rest = true, .least = 0, .most = kCountLimit});
   io.by_codec("outbox", status.outbox, {.at_rest = true});
+  io("settled", status.settled, {.at_rest = true});
 }
 static_assert(names_all<Status>());
 

@@ -38,6 +38,8 @@ struct Error {
   // Status.details.causes: their number, and the fields that they name.
   int cause_count = 0;
   std::vector<std::string> cause_fields;
+  // Of a page whose token has expired: the list goes on there, with what is there now.
+  std::string continue_token;
 };
 
 struct Unit {};

@@ -219,6 +219,13 @@ struct DeletionTrouble {
   std::string message;
 };
 
+// Whether a job that has ended may be settled: replicas do not watch it any more then.
+enum class Settling {
+  kWithAWrite,  // with any write of its status
+  kNotYet,      // the batch/v1 Job that it runs does not report its end yet
+  kNow,         // and a write of its own, if there is no other
+};
+
 struct Observed {
   std::map<std::string, NodeObservation> nodes;
   // How long the job has been Cancelling, as seen by this process or earlier observers.
@@ -239,6 +246,7 @@ struct Observed {
   // The operator's rights in the job's namespace go with the namespace. So no finalizer may wait
   // there for anything.
   bool may_lose_rights = false;
+  Settling settling = Settling::kWithAWrite;
   // How long the watches have been live without a gap.
   Duration live_for{0};
   // The highest attempt that a pod of the job has ever shown to this process; see kMostAhead.

@@ -8,6 +8,10 @@
 namespace holdfast::cache {
 namespace {
 
+std::string selector_of(const kube::Kind& kind) {
+  return kind.label_selector + "&" + kind.field_selector;
+}
+
 // Of one answer. The metadata of a job takes about 1 KB.
 constexpr int kPage = 5000;
 // Whoever waits calls compare() some times in a second.
@@ -64,6 +68,7 @@ Task<void> CacheCheck::ask(std::string ns) {
   const Moment begun = moments_.next();
   kube::Kind kind = bare_kind();
   kind.label_selector.clear();
+  kind.field_selector.clear();
   auto page = client_.list(kind, ns, list_query(Freshness::kConsistent, 0, "", 1));
   const Result<kube::ListPage> answer = co_await page;
   if (age != age_) co_return;
@@ -89,7 +94,7 @@ Task<void> CacheCheck::list(std::string ns) {
     const Result<kube::ListPage> answer = co_await page;
     if (age != age_) co_return;
     if (!answer) co_return failed(ns, answer.error().message);
-    if (kind.label_selector != cache_.kind().label_selector) {
+    if (selector_of(kind) != selector_of(cache_.kind())) {
       co_return failed(ns, "it has another selector by now");
     }
     if (version == 0) version = answer->version;
@@ -108,7 +113,7 @@ Task<void> CacheCheck::list(std::string ns) {
 CacheCheck::Difference CacheCheck::differs(const std::string& ns, std::uint64_t version,
                                            const std::vector<kube::ObjectPtr>& listed) const {
   Difference difference;
-  difference.selector = cache_.kind().label_selector;
+  difference.selector = selector_of(cache_.kind());
   difference.listed = version;
   std::unordered_map<std::string, std::uint64_t> there;  // by UID
   for (const kube::ObjectPtr& object : listed) {
@@ -131,7 +136,7 @@ void CacheCheck::settle(const std::string& ns, State& state) {
   }
   if (!state.difference) return;
   const Difference& difference = *state.difference;
-  if (difference.selector != cache_.kind().label_selector) return state.difference.reset();
+  if (difference.selector != selector_of(cache_.kind())) return state.difference.reset();
   const bool has_all =
       version >= difference.listed ||
       (version >= difference.reach &&

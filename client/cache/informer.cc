@@ -48,6 +48,7 @@ void Informer::start() {
 
 void Informer::stop() {
   if (!std::exchange(state_->running, false)) return;
+  state_->deps.loop.cancel(std::exchange(state_->selector_timer, 0));
   for (const auto& reflector : state_->reflectors) {
     reflector->machine.stop();
     reflector->fresh = false;
@@ -95,6 +96,29 @@ void Informer::refresh() {
     reflector.to_refresh = false;
     return reflector.machine.refresh(now);
   });
+}
+
+void Informer::on_leave(Leave leave) { state_->leave = std::move(leave); }
+
+void Informer::keep(ObjectPtr object) {
+  const std::string key = object->key();
+  const ObjectPtr known = state_->store.stored(key);
+  if (known && known->uid == object->uid && known->version >= object->version) return;
+  state_->kept.insert(key);
+  std::vector<Change> changes;
+  state_->put(std::move(object), changes);
+  state_->deliver(changes);
+}
+
+void Informer::drop(const std::string& key) {
+  if (state_->kept.erase(key) == 0) return;
+  ObjectPtr before = state_->store.erase(key);
+  if (before) state_->deliver({{std::move(before), nullptr, false}});
+}
+
+bool Informer::is_kept(const std::string& key) const { return state_->kept.contains(key); }
+bool Informer::is_unselected() const {
+  return !state_->field_selector.empty() && state_->kind.field_selector.empty();
 }
 
 void Informer::widen(const std::string& label_selector) {

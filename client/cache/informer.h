@@ -90,6 +90,22 @@ class Informer {
   // The list of the last widen() is under way for this namespace, and has not failed so far.
   bool widening(const std::string& namespace_) const;
 
+  // Of a kind with a field selector: the server reports an object that stops matching as deleted,
+  // with its last matching content and the new version. `leave` says what the store has of it from
+  // then on: an object that is kept, or null, because it is gone. `version`: of that event; 0: a
+  // list lacked it. Add it before start().
+  using Leave = std::function<ObjectPtr(const ObjectPtr& stored, std::uint64_t version)>;
+  void on_leave(Leave leave);
+  // What a read has shown and no list or watch brings. It stays until drop(), until the server's
+  // data is set back, or until a list or a watch brings it. Older than what is stored: no change.
+  void keep(ObjectPtr object);
+  // A kept object is gone, or no longer wanted. Nothing, if it is not kept.
+  void drop(const std::string& key);
+  bool is_kept(const std::string& key) const;
+  // The server does not know the field: everything is listed and watched, and it is tried again
+  // each minute.
+  bool is_unselected() const;
+
   // Brings the store up to what the server has now. Watches go on from their versions. Where a
   // check is needed, only metadata is listed.
   void refresh();

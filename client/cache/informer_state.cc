@@ -85,7 +85,7 @@ Actions Informer::State::carry_out(Reflector& reflector, Action& action,
     spawn(run_list(shared_from_this(), reflector, std::move(*list)));
   } else if (auto* compare = std::get_if<action::Compare>(&action)) {
     const std::size_t behind =
-        count_behind(store, reflector.namespace_, reflector.version, *compare->metadata);
+        count_behind(store, reflector.namespace_, reflector.version, *compare->metadata, kept);
     return reflector.machine.compared(compare->epoch, behind, deps.loop.now());
   } else if (auto* watch = std::get_if<action::Watch>(&action)) {
     open_watch(reflector, *watch);
@@ -94,14 +94,20 @@ Actions Informer::State::carry_out(Reflector& reflector, Action& action,
   } else if (auto* timer = std::get_if<action::ArmTimer>(&action)) {
     arm_timer(reflector, *timer);
   } else if (auto* swap = std::get_if<action::Replace>(&action)) {
+    for (const ObjectPtr& item : swap->items) kept.erase(item->key());
+    const bool is_set_back = swap->trust == Trust::kSetBack;
+    const Stays left = [&](const ObjectPtr& stored) {
+      const bool is_known = !is_set_back && kept.contains(stored->key());
+      return is_known ? stored : stays(stored, /*version=*/0);
+    };
     const std::size_t went_back =
-        replace(store, {reflector.namespace_, std::move(swap->items), swap->trust}, changes);
+        replace(store, {reflector.namespace_, std::move(swap->items), swap->trust}, changes, left);
     if (went_back > 0 && swap->trust == Trust::kConsistent) reflector.machine.objects_went_back();
     reflector.version = swap->version;
     // A list under way begins again when the selector changes.
     reflector.widened = widened;
   } else if (auto* apply = std::get_if<action::Apply>(&action)) {
-    for (const kube::WatchEvent& event : apply->events) apply_event(store, event, changes);
+    for (const kube::WatchEvent& event : apply->events) this->apply(event, changes);
     reflector.version = apply->version;
   } else if (auto* note = std::get_if<action::Note>(&action)) {
     if (!reflector.namespace_.empty()) {
@@ -114,6 +120,78 @@ Actions Informer::State::carry_out(Reflector& reflector, Action& action,
     }
   }
   return {};
+}
+
+ObjectPtr Informer::State::stays(const ObjectPtr& stored, std::uint64_t version) {
+  // Without the selector a deletion is one.
+  if (!leave || !stored || kind.field_selector.empty()) return nullptr;
+  ObjectPtr whole = kube::whole(stored);
+  ObjectPtr left = leave(whole, version);
+  if (!left) {
+    kept.erase(stored->key());
+    return nullptr;
+  }
+  kept.insert(stored->key());
+  return left == whole ? stored : left;
+}
+
+void Informer::State::apply(const kube::WatchEvent& event, std::vector<Change>& changes) {
+  if (!event.object) return;
+  const std::string key = event.object->key();
+  const ObjectPtr known = store.stored(key);
+  const bool goes = event.type == kube::WatchEventType::kDeleted && known &&
+                    known->uid == event.object->uid && event.object->version >= known->version;
+  if (goes) {
+    ObjectPtr left = stays(known, event.object->version);
+    if (left && left != known) put(std::move(left), changes);
+    if (store.stored(key) && kept.contains(key)) return;
+  } else if (event.type != kube::WatchEventType::kDeleted) {
+    kept.erase(key);
+  }
+  apply_event(store, event, changes);
+}
+
+void Informer::State::put(ObjectPtr object, std::vector<Change>& changes) {
+  kube::WatchEvent event;
+  event.type = kube::WatchEventType::kModified;
+  event.version = object->version;
+  event.object = std::move(object);
+  apply_event(store, event, changes);
+}
+
+bool Informer::State::unselect(const Error& error) {
+  constexpr std::string_view kUnknown = "field label not supported";
+  const bool is_unknown = error.message.find(kUnknown) != std::string::npos;
+  if (kind.field_selector.empty() || !is_unknown) return false;
+  field_selector = std::exchange(kind.field_selector, "");
+  metadata.field_selector.clear();
+  deps.log.warn("the API server cannot select by a field of this version; everything is watched",
+                {{"selector", field_selector}, {"error", error.message}});
+  try_selector_later();
+  return true;
+}
+
+void Informer::State::try_selector_later() {
+  constexpr std::chrono::minutes kAgain{1};
+  selector_timer = deps.loop.call_after(kAgain, [weak = weak_from_this()] {
+    const std::shared_ptr<State> state = weak.lock();
+    if (!state || !state->running) return;
+    state->selector_timer = 0;
+    spawn(try_selector(state));
+  });
+}
+
+Task<void> Informer::State::try_selector(std::shared_ptr<State> state) {
+  kube::Kind wanted = state->metadata;
+  wanted.field_selector = state->field_selector;
+  auto call = state->deps.client.list(wanted, state->reflectors.front()->namespace_, "limit=1");
+  const auto page = co_await call;
+  if (!state->running) co_return;
+  if (!page.ok()) co_return state->try_selector_later();
+  state->kind.field_selector = state->metadata.field_selector = state->field_selector;
+  for (const auto& reflector : state->reflectors) {
+    state->feed(*reflector, reflector->machine.widened());
+  }
 }
 
 // The selector of requests to come. Lists and watches under way are replaced.
@@ -145,6 +223,7 @@ Task<void> Informer::State::run_list(std::shared_ptr<State> state, Reflector& re
     }
     state->feed(reflector, reflector.machine.page(action.epoch, std::move(*page), now));
   } else {
+    state->unselect(page.error());
     state->feed(reflector, reflector.machine.list_failed(action.epoch, page.error(), now));
   }
 }

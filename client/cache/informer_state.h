@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,14 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   void arm_timer(Reflector& reflector, const action::ArmTimer& timer);
   const kube::Kind& kind_of(action::Wanted wanted) const;
   void select(const std::string& label_selector);
+  // The server says that this object is gone. What the store has of it then; null: nothing.
+  ObjectPtr stays(const ObjectPtr& stored, std::uint64_t version);
+  void apply(const kube::WatchEvent& event, std::vector<Change>& changes);
+  void put(ObjectPtr object, std::vector<Change>& changes);
+  // True: the server does not know the field that selects, and from now on all is wanted.
+  bool unselect(const Error& error);
+  void try_selector_later();
+  static Task<void> try_selector(std::shared_ptr<State> state);
   static Task<void> run_list(std::shared_ptr<State> state, Reflector& reflector,
                              action::List action);
 
@@ -90,6 +99,10 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   std::unordered_map<std::string, Reflector*> by_namespace;
   std::vector<std::function<void(const Change&)>> change_handlers;
   std::vector<std::function<void()>> progress_handlers;
+  Leave leave;
+  std::unordered_set<std::string> kept;  // keys
+  std::string field_selector;            // as asked for; `kind` has none while it is not known
+  TimerId selector_timer = 0;
   bool running = false;
   bool live = false;
   SteadyTime live_changed_at{};

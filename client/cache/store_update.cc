@@ -50,7 +50,8 @@ void share(const Store& store, ObjectPtr& object) {
 }
 
 std::size_t count_behind(const Store& store, const std::string& namespace_, std::uint64_t version,
-                         const kube::ListPage& metadata) {
+                         const kube::ListPage& metadata,
+                         const std::unordered_set<std::string>& kept) {
   if (version >= metadata.version) return 0;
   std::size_t behind = 0;
   std::unordered_set<std::string> present;
@@ -63,12 +64,14 @@ std::size_t count_behind(const Store& store, const std::string& namespace_, std:
   }
   store.for_each_stored([&](const ObjectPtr& object) {
     if (!namespace_.empty() && object->namespace_ != namespace_) return;
-    if (object->version <= metadata.version && !present.contains(object->key())) ++behind;
+    if (object->version > metadata.version || present.contains(object->key())) return;
+    if (!kept.contains(object->key())) ++behind;
   });
   return behind;
 }
 
-std::size_t replace(Store& store, Snapshot&& snapshot, std::vector<Change>& changes) {
+std::size_t replace(Store& store, Snapshot&& snapshot, std::vector<Change>& changes,
+                    const Stays& stays) {
   std::unordered_set<std::string> present;
   present.reserve(snapshot.items.size());
   for (const ObjectPtr& item : snapshot.items) present.insert(item->key());
@@ -80,7 +83,13 @@ std::size_t replace(Store& store, Snapshot&& snapshot, std::vector<Change>& chan
     if (!present.contains(key)) vanished.push_back(std::move(key));
   });
   for (const std::string& key : vanished) {
-    changes.push_back({store.erase(key), nullptr, /*initial=*/true});
+    const ObjectPtr stored = store.stored(key);
+    ObjectPtr stay = stays ? stays(stored) : nullptr;
+    if (!stay) {
+      changes.push_back({store.erase(key), nullptr, /*initial=*/true});
+    } else if (stay != stored) {
+      put(store, std::move(stay), /*initial=*/true, changes);
+    }
   }
 
   std::size_t went_back = 0;

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "client/cache/store.h"
@@ -32,15 +34,19 @@ struct Snapshot {
 // Makes that part of the store equal to the snapshot: first deletions (with the last known state),
 // then the rest. An equal version is no change, except for kSetBack. Linear in store and snapshot.
 // Returns how many objects went back.
-std::size_t replace(Store& store, Snapshot&& snapshot, std::vector<Change>& changes);
+// `stays`: what the store has from then on of an object that the snapshot lacks; null: nothing.
+using Stays = std::function<ObjectPtr(const ObjectPtr& stored)>;
+std::size_t replace(Store& store, Snapshot&& snapshot, std::vector<Change>& changes,
+                    const Stays& stays = nullptr);
 
 // If the store holds an object of the same key, UID and version, `object` becomes that object. So a
 // list of known objects needs no second copy of them.
 void share(const Store& store, ObjectPtr& object);
 
 // How many objects in the store lag behind a list of metadata. Only changes after `version` count:
-// the watch has reported everything up to it.
+// the watch has reported everything up to it. `kept`: keys of objects that no list has.
 std::size_t count_behind(const Store& store, const std::string& namespace_, std::uint64_t version,
-                         const kube::ListPage& metadata);
+                         const kube::ListPage& metadata,
+                         const std::unordered_set<std::string>& kept = {});
 
 }  // namespace holdfast::cache

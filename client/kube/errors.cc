@@ -52,6 +52,7 @@ Error error_from_response(const http::Response& response) {
   Error error;
   error.http_status = response.status;
   error.reason = string_at(status, "reason");
+  error.continue_token = string_at(at(status, "metadata"), "continue");
   error.message = clean_text(string_at(status, "message"), kMaxMessageBytes);
   error.code = code_of(response.status, error.reason);
   if (error.message.empty()) {

@@ -171,6 +171,14 @@ kube::ObjectPtr packed(const Cached& cached, Content content, kube::PackedObject
   return std::make_shared<kube::PackedObject>(cached, std::string(out.bytes()), unpack);
 }
 
+kube::ObjectPtr rest_of(const CachedJob& cached) {
+  reconciler::Job rest = cached.job;
+  std::erase_if(rest.status.conditions, [](const reconciler::Condition& condition) {
+    return condition.type != kKeptCondition;
+  });
+  return packed(cached, std::move(rest), unpack_job);
+}
+
 }  // namespace
 
 kube::ObjectPtr decode_cached_job(const JsonView& json) {
@@ -187,11 +195,15 @@ kube::ObjectPtr decode_cached_job(const JsonView& json) {
     }
     return whole;
   }
-  reconciler::Job rest = cached.job;
-  std::erase_if(rest.status.conditions, [](const reconciler::Condition& condition) {
-    return condition.type != kKeptCondition;
-  });
-  return packed(cached, std::move(rest), unpack_job);
+  return rest_of(cached);
+}
+
+kube::ObjectPtr settled_job(const CachedJob& job, const reconciler::Status& status,
+                            std::uint64_t version) {
+  CachedJob settled = job;
+  settled.version = settled.job.version = version;
+  settled.job.status = status;
+  return rest_of(settled);
 }
 
 kube::ObjectPtr decode_cached_pod(const JsonView& json) {
@@ -207,6 +219,7 @@ kube::Kind job_kind() {
   kind.name = "durablejobs";
   kind.group_path = reconciler::kJobGroupPath;
   kind.plural = reconciler::kJobPlural;
+  kind.field_selector = "status.settled!=true";
   kind.decode = decode_cached_job;
   return kind;
 }

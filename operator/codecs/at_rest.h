@@ -7,7 +7,10 @@
 // ours: its end is on record.
 #pragma once
 
+#include <cstdint>
+
 #include "client/kube/object.h"
+#include "operator/codecs/job_codec.h"
 
 namespace holdfast::codecs {
 
@@ -15,7 +18,12 @@ namespace holdfast::codecs {
 kube::ObjectPtr decode_cached_job(const JsonView& json);
 kube::ObjectPtr decode_cached_pod(const JsonView& json);
 
-// What the caches of jobs and pods watch.
+// The job as it is after a write that settles it, which the API server has answered with this
+// version.
+kube::ObjectPtr settled_job(const CachedJob& job, const reconciler::Status& status,
+                            std::uint64_t version);
+
+// What the caches of jobs and pods watch: of jobs those that are not settled.
 kube::Kind job_kind();
 kube::Kind pod_kind();
 

@@ -264,6 +264,7 @@ JobTexts decode_texts(const JsonView& json) {
 reconciler::Status finished_status(reconciler::Status now, const reconciler::Status& decided) {
   now.observed_generation = decided.observed_generation;
   now.outbox = decided.outbox;
+  now.settled = decided.settled;
   for (const reconciler::Condition& condition : decided.conditions) {
     const auto same = std::find_if(now.conditions.begin(), now.conditions.end(),
                                    [&](const auto& one) { return one.type == condition.type; });

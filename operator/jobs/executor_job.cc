@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/codecs/at_rest.h"
 #include "operator/jobs/live_texts.h"
 #include "operator/jobs/writes.h"
 #include "reconciler/names.h"
@@ -32,8 +33,17 @@ Task<Result<WriteOutcome>> JobWriter::write(const reconciler::WriteStatus& write
                                             codecs::finished_status(finished->status, write.status))
                : codecs::status_update_body(job.job, *current, write.status),
       ownership_.in_time(needs_template(write, job) ? kube::CallOptions() : for_its_version()));
+  setting.memory.leaving.status_is_sent = true;
   const Result<JsonDocument> answer = co_await put;
+  setting.memory.leaving.status_is_sent = false;
   if (!answer) co_return answer.error();
+  if (write.status.settled && !job.job.status.settled) {
+    const std::string text = string_at(at(*answer, "metadata"), "resourceVersion");
+    std::uint64_t version = 0;
+    if (kube::parse_version(text, version)) {
+      setting.memory.leaving.left = codecs::settled_job(job, write.status, version);
+    }
+  }
   if (needs_template(write, job)) keep_texts(codecs::decode_texts(*answer), write, setting.memory);
   controller::raise(setting.memory.own.job, *answer);
   setting.memory.last_write = loop_.now();

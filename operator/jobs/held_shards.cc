@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "operator/jobs/job_facts.h"
 #include "operator/jobs/pod_index.h"
 
 namespace holdfast::jobs {
@@ -53,6 +54,11 @@ void HeldShards::look_at_all(const IsMeant& is_meant) {
   caches_.pods().for_each([&](const codecs::PodPtr& pod) {
     if (!is_meant(pod->namespace_, caches_.shard_of(*pod))) return;
     if (const std::string key = look_key(*pod); !key.empty()) look_(key);
+  });
+  // That of a job that the cache lacks leads back to it.
+  caches_.heartbeats().cached().for_each([&](const codecs::HeartbeatPtr& lease) {
+    const std::string key = lease->namespace_ + "/" + lease->job_name;
+    if (leads_back(*lease) && !caches_.job(key)) look_(key);
   });
 }
 

@@ -25,8 +25,9 @@ JobController::JobController(const Dependencies& dependencies, const Config& con
               [this](const std::string& key) { queue().add(key, controller::Priority::kLow); }),
       reconciler_(
           {loop_, client_, dependencies.random, dependencies.log, caches_, dependencies.membership,
-           dependencies.nodes, silences_, shards_, neighbours_, executor_, memories_, creations_},
-          {config.resync, /*may_lose_rights=*/!config.namespaces.empty()}),
+           dependencies.nodes, silences_, shards_, neighbours_, executor_, memories_, creations_,
+           [this](const std::string& key) { queue().add(key, controller::Priority::kLow); }},
+          {config.resync, /*may_lose_rights=*/!config.namespaces.empty(), config.namespaces}),
       pool_(
           {loop_, dependencies.log}, config.pool,
           [this](std::string key) { return reconciler_.reconcile(std::move(key)); },
@@ -82,11 +83,13 @@ StrayPods::Dependencies JobController::stray_dependencies(
 void JobController::begin() {
   triggers_.begin();
   pool_.start();
+  reconciler_.finished().begin();
   triggers_.resync_later();
 }
 
 void JobController::stop(std::function<void()> idle) {
   strays_.stop();
+  reconciler_.finished().stop();
   triggers_.stop();
   stop_.begin(std::move(idle));
 }
@@ -94,10 +97,12 @@ void JobController::stop(std::function<void()> idle) {
 void JobController::look_at_all(int shard) {
   if (shard == StrayPods::kWalkersShard) strays_.walk_soon();
   shards_.gained(shard);
+  reconciler_.finished().gained();
 }
 
 void JobController::lost(int shard) {
   shards_.lost(shard);
+  reconciler_.finished().lost(shard);
   creations_.lost(shard);
 }
 
@@ -116,7 +121,11 @@ bool JobController::is_worked_on(const codecs::CachedHeartbeat& lease) const {
 }
 
 std::map<std::string, JobCensus::Phases> JobController::jobs_by_namespace() const {
-  return census_.by_namespace([this](int shard) { return caches_.holds_shard(shard); });
+  auto jobs = census_.by_namespace([this](int shard) { return caches_.holds_shard(shard); });
+  for (const auto& [namespace_, phases] : reconciler_.finished().counts()) {
+    for (const auto& [phase, count] : phases) jobs[namespace_][phase] += count;
+  }
+  return jobs;
 }
 
 Duration JobController::oldest_overdue() const {

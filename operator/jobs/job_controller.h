@@ -97,6 +97,8 @@ class JobController : public controller::Controller {
   void on_progress() override { memories_.on_progress(); }
   // The API server's data was set back: the versions of our own writes no longer count.
   void time_travelled() override { memories_.time_travelled(); }
+  // The cache lacks the job, and somebody needs it: if it is there, it is in the cache soon.
+  void look_for(const std::string& key) { reconciler_.finished().look_for(key); }
   // A known worker should renew the Lease.
   bool is_worked_on(const codecs::CachedHeartbeat& lease) const;
 

@@ -179,6 +179,10 @@ codecs::PodPtr granted_pod(const std::string& granted, codecs::PodPtr pod) {
   return pod && reconciler::holder_identity(pod->pod) == granted ? pod : nullptr;
 }
 
+bool leads_back(const codecs::CachedHeartbeat& lease) {
+  return codecs::run_in_lease_name(lease.owner_uid, lease.name).has_value();
+}
+
 std::optional<std::int64_t> run_of_lease_over(const codecs::CachedJob& job,
                                               const codecs::CachedHeartbeat& lease) {
   if (lease.owner_uid != job.uid) return std::nullopt;

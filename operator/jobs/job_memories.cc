@@ -111,6 +111,7 @@ Task<void> JobMemories::own_writes_shown(std::string ns, Ptr memory) {
 void JobMemories::time_travelled() {
   for (auto& [key, memory] : memories_) {
     memory->own.forget();
+    memory->leaving.left.reset();
     // The pods that this process has created may be gone with the time.
     for (auto& [number, attempt] : memory->attempts) attempt.requests.created_version = 0;
   }

@@ -161,6 +161,12 @@ struct JobMemory {
 
   OwnVersions own;
 
+  struct Leaving {
+    bool status_is_sent = false;  // a write of the status is under way
+    // The job as our write has settled it (left_jobs.h). Null: none has.
+    kube::ObjectPtr left;
+  };
+  Leaving leaving;
   std::optional<SteadyTime> last_write;
   std::uint64_t status_writes = 0;      // that the API server has accepted
   std::optional<SteadyTime> last_look;  // the end of its last reconcile

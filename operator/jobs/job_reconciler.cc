@@ -1,10 +1,13 @@
 #include "operator/jobs/job_reconciler.h"
 
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "client/kube/object.h"
 #include "operator/jobs/job_stop.h"
 #include "operator/jobs/job_triggers.h"
+#include "operator/jobs/pod_index.h"
 #include "reconciler/shards.h"
 
 namespace holdfast::jobs {
@@ -25,6 +28,11 @@ controller::ReconcileResult again_after(std::optional<Duration> delay) {
   return result;
 }
 
+// The job has changed, or is gone.
+bool is_outdated(const Error& error) {
+  return error.code == ErrorCode::kConflict || error.code == ErrorCode::kNotFound;
+}
+
 controller::ReconcileResult not_yet(Duration delay) {
   controller::ReconcileResult result = again_after(delay);
   result.decided = false;
@@ -37,21 +45,26 @@ JobReconciler::JobReconciler(const Dependencies& dependencies, Config config)
     : loop_(dependencies.loop),
       client_(dependencies.client),
       log_(dependencies.log),
-      config_(config),
+      config_(std::move(config)),
       caches_(dependencies.caches),
       membership_(dependencies.membership),
       neighbours_(dependencies.neighbours),
       executor_(dependencies.executor),
       memories_(dependencies.memories),
       creations_(dependencies.creations),
-      observer_(loop_, client_,
-                {dependencies.random, caches_, membership_, dependencies.nodes,
-                 dependencies.silences, dependencies.shards, creations_, neighbours_, executor_}),
-      live_reads_({loop_, dependencies.client, caches_, dependencies.nodes, dependencies.shards,
-                   executor_.channels()}),
-      strangers_(loop_, dependencies.client, caches_, membership_, executor_),
-      namespace_looks_(
-          loop_, [this](std::string ns) { return executor_.namespace_goes(std::move(ns)); }) {}
+      finished_(
+          {loop_, dependencies.client, log_, caches_, memories_, neighbours_, dependencies.look},
+          config_.namespaces),
+      looks_{
+          JobObserver(
+              loop_, client_,
+              {dependencies.random, caches_, membership_, dependencies.nodes, dependencies.silences,
+               dependencies.shards, creations_, neighbours_, executor_}),
+          LiveReads({loop_, dependencies.client, caches_, dependencies.nodes, dependencies.shards,
+                     executor_.channels()}),
+          observe::NamespaceLooks(
+              loop_, [this](std::string ns) { return executor_.namespace_goes(std::move(ns)); })},
+      strangers_(loop_, dependencies.client, caches_, membership_, executor_) {}
 
 std::optional<membership::Ownership::Claim> JobReconciler::claim_of(
     const codecs::CachedJob& job) const {
@@ -83,12 +96,15 @@ Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
   if (!job) {
     memories_.drop(key);
     neighbours_.forget(key);
+    finished_.forget(key);
+    if (leads_back(key)) finished_.look_for(key);
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
   const auto claim = claim_of(*job);
   if (!claim) {
     memories_.forget(key);
     neighbours_.forget(key);
+    finished_.forget(key);
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
   // It is reconciled when its shard's pods have been read.
@@ -174,6 +190,14 @@ Task<std::optional<controller::ReconcileResult>> JobReconciler::reconcile_job(
     creations_.begin(job, claim, memory, std::exchange(turn, nullptr), write, log);
   });
   const Result<Executor::Outcome> done = co_await work;
+  finished_.written(job->key());
+  if (job->job.status.settled) {
+    // No watch shows this write, nor why it was refused.
+    const bool is_written = memory->status_writes != written;
+    if (is_written) memory->own.job = 0;
+    if (is_written || (!done && is_outdated(done.error()))) finished_.look_for(job->key());
+  }
+  if (done && !done->later) rest(*job, decision);
   if (!done) {
     on_failure(*job, done.error(), memory->status_writes != written, log);
     if (done.error().code == ErrorCode::kNotFound) co_return again_after(decision.wake_after);
@@ -187,25 +211,53 @@ Task<Result<JobReconciler::Decided>> JobReconciler::decide(const codecs::CachedJ
   Decided decided;
   LiveRuns live;
   observe::LookTimes asked;
+  const reconciler::Settling settling = finished_.settling(job);
   bool namespace_goes = false;
   if (job.job.deleting && job.job.holds_outbox && !config_.may_lose_rights) {
-    auto task = namespace_looks_.goes(job.namespace_);
+    auto task = looks_.namespaces.goes(job.namespace_);
     namespace_goes = co_await task;
   }
   while (true) {
-    reconciler::JobView seen = observer_.view(job, memory, live, asked);
+    reconciler::JobView seen = looks_.observer.view(job, memory, live, asked);
+    seen.observed.settling = settling;
     seen.observed.namespace_goes = namespace_goes;
     seen.observed.may_lose_rights = config_.may_lose_rights;
     const Time time = now();
     decided.decision = reconciler::decide(seen, time);
     decided.pod_may_come = !seen.observed.creations.empty();
     if (!decided.decision.confirm) co_return std::move(decided);
-    if (live.empty()) asked = observer_.look_times(job, time);
-    auto task = live_reads_.confirm(job, decided.decision, memory, live);
+    if (live.empty()) asked = looks_.observer.look_times(job, time);
+    auto task = looks_.live.confirm(job, decided.decision, memory, live);
     const Result<> confirmed = co_await task;
     if (!confirmed && live.empty()) co_return confirmed.error();
     if (!confirmed) decided.unread = confirmed.error();
   }
+}
+
+// Something of a job that the cache lacks concerns this replica. At rest nothing of the job did.
+bool JobReconciler::leads_back(const std::string& key) {
+  const std::optional<std::string> left = finished_.take_left(key);
+  const auto pods = caches_.pods().by_index(kByJob, key);
+  const bool has_pod = std::any_of(pods.begin(), pods.end(), [&](const codecs::PodPtr& pod) {
+    return !pod->job_name.empty() && caches_.holds_shard(caches_.shard_of(*pod)) &&
+           (!left || pod->names(*left));
+  });
+  if (has_pod) return true;
+  const std::string ns = kube::namespace_of(key);
+  const auto leases = caches_.heartbeats().of_job(ns, key.substr(ns.size() + 1));
+  return std::any_of(leases.begin(), leases.end(), [&](const codecs::HeartbeatPtr& lease) {
+    return jobs::leads_back(*lease) && (!left || lease->owner_uid == *left);
+  });
+}
+
+void JobReconciler::rest(const codecs::CachedJob& job, const reconciler::Decision& decision) {
+  const auto& writes = decision.writes;
+  const bool is_deleted = std::any_of(writes.begin(), writes.end(), [](const auto& write) {
+    return std::holds_alternative<reconciler::DeleteJob>(write);
+  });
+  if (decision.lacks_settled) finished_.settle(job);
+  if (decision.at_rest) finished_.at_rest(job);
+  if (is_deleted) finished_.deleted(job.key());
 }
 
 void JobReconciler::on_failure(const codecs::CachedJob& job, const Error& error,

@@ -7,11 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/controller/reconcile_pool.h"
 #include "operator/jobs/executor.h"
+#include "operator/jobs/finished_jobs.h"
 #include "operator/jobs/job_caches.h"
 #include "operator/jobs/job_memories.h"
 #include "operator/jobs/job_neighbours.h"
@@ -39,15 +42,20 @@ class JobReconciler {
     Executor& executor;
     JobMemories& memories;
     PodCreations& creations;
+    // Reconcile the job with this key.
+    std::function<void(const std::string& key)> look;
   };
   struct Config {
     Duration resync{0};  // all jobs are looked at this often
     // With its Role in the namespace, Kubernetes takes the operator's rights.
     bool may_lose_rights = false;
+    std::vector<std::string> namespaces = {};  // that are watched; empty: all
   };
   JobReconciler(const Dependencies& dependencies, Config config);
 
   Task<controller::ReconcileResult> reconcile(std::string key);
+  FinishedJobs& finished() { return finished_; }
+  const FinishedJobs& finished() const { return finished_; }
 
  private:
   // A decision that needs no live read any more.
@@ -69,6 +77,8 @@ class JobReconciler {
                                                                  JobMemories::Ptr memory);
   // An error: a live read failed, and nothing can be decided without it.
   Task<Result<Decided>> decide(const codecs::CachedJob& job, JobMemory& memory);
+  bool leads_back(const std::string& key);
+  void rest(const codecs::CachedJob& job, const reconciler::Decision& decision);
   void on_failure(const codecs::CachedJob& job, const Error& error, bool status_is_written,
                   const Log& log) const;
   controller::ReconcileResult result_of(const codecs::CachedJob& job, const Decided& decided,
@@ -85,10 +95,14 @@ class JobReconciler {
   Executor& executor_;
   JobMemories& memories_;
   PodCreations& creations_;
-  JobObserver observer_;
-  LiveReads live_reads_;
+  FinishedJobs finished_;
+  struct Looks {
+    JobObserver observer;
+    LiveReads live;
+    observe::NamespaceLooks namespaces;
+  };
+  Looks looks_;
   StrangerPods strangers_;
-  observe::NamespaceLooks namespace_looks_;
   std::uint64_t reconciles_ = 0;  // names each one in the log
 };
 

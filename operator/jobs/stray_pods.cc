@@ -4,7 +4,7 @@
 #include <cctype>
 #include <utility>
 
-#include "client/kube/percent_encode.h"
+#include "client/kube/pages.h"
 #include "core/json_view.h"
 #include "reconciler/names.h"
 
@@ -12,8 +12,6 @@ namespace holdfast::jobs {
 namespace {
 
 constexpr int kPageSize = 500;
-// After an answer that was too large.
-constexpr int kSmallerBy = 10;
 // A kind of that name in another group is not ours.
 constexpr std::string_view kGroup = "holdfast.dev/";
 // Those beyond are the walk's.
@@ -109,18 +107,11 @@ Task<Result<>> StrayPods::walk_in(std::string namespace_) {
   kind.metadata_only = true;
   kind.decode = decode;
   Jobs jobs;
-  std::string token;
-  int limit = kPageSize;
-  while (!stopped_) {
-    std::string query = "limit=" + std::to_string(limit);
-    if (!token.empty()) query += "&continue=" + kube::percent_encode(token);
-    auto list = deps_.client.list(kind, namespace_, query);
+  kube::Pages pages(kPageSize);
+  while (!stopped_ && !pages.done()) {
+    auto list = deps_.client.list(kind, namespace_, pages.query());
     const Result<kube::ListPage> page = co_await list;
-    if (!page && page.error().http_status == 0 && page.error().code == ErrorCode::kTerminal &&
-        limit > 1) {
-      limit = std::max(1, limit / kSmallerBy);
-      continue;
-    }
+    if (!page && pages.goes_on_after(page.error())) continue;
     if (!page) co_return page.error();
     for (const kube::ObjectPtr& object : page->items) {
       const auto& pod = static_cast<const Pod&>(*object);
@@ -133,8 +124,7 @@ Task<Result<>> StrayPods::walk_in(std::string namespace_) {
             {{"pod", pod.namespace_ + "/" + pod.name}, {"error", done.error().message}});
       }
     }
-    token = page->continue_token;
-    if (token.empty()) break;
+    pages.took(*page);
   }
   co_return Unit{};
 }

@@ -1,5 +1,9 @@
 #include "operator/lane/lane_controller.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "operator/jobs/pod_index.h"
 
 namespace holdfast::lane_controller {
@@ -23,10 +27,12 @@ LaneController::LaneController(Dependencies deps)
       batch_jobs_(deps.batch_jobs),
       keeps_rights_(deps.keeps_rights),
       guard_(std::move(deps.guard)),
+      mirrored_(std::move(deps.mirrored)),
       membership_(deps.membership),
       facts_({jobs_, batch_jobs_, deps.pods, deps.pod_shards, deps.namespaces, membership_}),
       requests_({loop_, client_, deps.events, membership_, facts_,
-                 [this](const std::string& key) { pool_.queue().add(key); }}),
+                 [this](const std::string& key) { pool_.queue().add(key); },
+                 std::move(deps.look_for)}),
       pool_({loop_, log_}, {.workers = kLaneWorkers, .queue = {}},
             [this](std::string key) { return reconcile(std::move(key)); }) {
   batch_jobs_.on_change([this](const auto& change) { on_batch_job(change); });
@@ -44,12 +50,25 @@ void LaneController::look_at_all_of(const std::set<int>& shards) {
   });
 }
 
+bool LaneController::is_mirrored(const codecs::CachedJob& durable) const {
+  const std::vector<BatchJobPtr> owners = facts_.owners(durable);
+  return batch_jobs_->version(durable.namespace_) != 0 &&
+         std::all_of(owners.begin(), owners.end(),
+                     [](const BatchJobPtr& owner) { return owner->finished; });
+}
+
 // ---- What the caches show.
 
 void LaneController::on_batch_job(const cache::View<CachedBatchJob>::Change& change) {
   const bool lives = change.after && change.after->ours && !change.after->finished;
   if (change.before && (!lives || change.before->uid != change.after->uid)) {
     memory_.erase(change.before->uid);
+  }
+  const CachedBatchJob& latest = change.latest();
+  if (latest.ours && !lives) {
+    for (const codecs::JobPtr& durable : facts_.owned(latest.namespace_, latest.uid)) {
+      mirrored_(durable->key());
+    }
   }
   if (!change.after || !change.after->ours || !facts_.has_work(*change.after)) return;
   pool_.queue().add(change.after->key(),

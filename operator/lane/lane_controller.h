@@ -44,6 +44,10 @@ class LaneController : public controller::Controller {
     // False: its rights in a namespace go with the namespace.
     bool keeps_rights;
     std::function<reconciler::GuardView()> guard;
+    // Of DurableJobs: it is mirrored, so it may be settled now; it is there, and the cache lacks
+    // it.
+    std::function<void(const std::string& key)> mirrored;
+    std::function<void(const std::string& key)> look_for;
   };
   explicit LaneController(Dependencies deps);
 
@@ -53,6 +57,8 @@ class LaneController : public controller::Controller {
   // The shards were gained or kept, or their pods are in the cache now.
   void look_at_all(int shard) override { look_at_all_of({shard}); }
   void look_at_all_of(const std::set<int>& shards);
+  // No Job has to report the end of this DurableJob any more.
+  bool is_mirrored(const codecs::CachedJob& durable) const;
   void time_travelled() override { memory_.clear(); }
 
  private:
@@ -78,6 +84,7 @@ class LaneController : public controller::Controller {
   cache::View<CachedBatchJob> batch_jobs_;
   const bool keeps_rights_;
   const std::function<reconciler::GuardView()> guard_;
+  const std::function<void(const std::string&)> mirrored_;
   membership::Membership& membership_;
   LaneFacts facts_;
   LaneRequests requests_;

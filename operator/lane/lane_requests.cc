@@ -199,7 +199,10 @@ Task<Result<>> LaneRequests::look(const lane::BatchJob& job, LaneMemoryPtr memor
   kube::Object meta;
   const bool is_there = live && kube::decode_meta(*live, meta) && meta.uid == record->uid &&
                         meta.owner_uid == job.uid;
-  if (is_there) co_return await_watch(job, *live, *memory);
+  if (is_there) {
+    deps_.look_for(job.namespace_ + "/" + record->name);
+    co_return await_watch(job, *live, *memory);
+  }
   memory->gone = record->uid;
   look_again(job);
   co_return Unit{};

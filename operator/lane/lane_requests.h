@@ -48,6 +48,8 @@ class LaneRequests {
     const LaneFacts& facts;
     // Look at the Job with this key again.
     std::function<void(const std::string& key)> look_at;
+    // The DurableJob with this key is there, and the cache lacks it.
+    std::function<void(const std::string& key)> look_for;
   };
   explicit LaneRequests(Dependencies dependencies)
       : deps_(std::move(dependencies)), writer_(deps_.client, deps_.gate) {}

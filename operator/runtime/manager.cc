@@ -107,7 +107,11 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                        caches_.jobs, caches_.pods, observed_.nodes, observed_.heartbeats,
                        observed_.windows, membership_, readings_, pod_shards_,
                        jobs::JobNeighbours(queue_controller_.permits(), &pool_controller_.places(),
-                                           &notifier_, observed_.guard.get())},
+                                           &notifier_, observed_.guard.get(),
+                                           [this](const codecs::CachedJob& job) {
+                                             return job.source.empty() ||
+                                                    (lane_ && lane_->controller->is_mirrored(job));
+                                           })},
                       of_namespaces(std::move(config.jobs), config.namespaces),
                       std::move(metrics)) {
   controllers_.add(queue_controller_);
@@ -182,7 +186,9 @@ void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
       lane_controller::LaneController::Dependencies{
           loop_, deps.client, log_, deps.events, caches_.jobs, *lane_->jobs, caches_.pods,
           pod_shards_, lane_->namespaces.get(), membership_, namespaces.empty(),
-          [this] { return guard_view(); }});
+          [this] { return guard_view(); },
+          [this](const std::string& key) { job_controller_.queue().add(key); },
+          [this](const std::string& key) { job_controller_.look_for(key); }});
   controllers_.add(*lane_->controller);
 }
 

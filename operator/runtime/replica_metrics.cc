@@ -13,6 +13,9 @@ ReplicaMetrics::ReplicaMetrics(prometheus::Registry& registry)
       watch_live_(gauges(registry, "holdfast_watch_live", "1 while a watch of the kind is open.")),
       watch_closed_(gauges(registry, "holdfast_watch_closed_namespaces",
                            "Namespaces without an open watch of the kind.")),
+      watch_unselected_(
+          gauges(registry, "holdfast_watch_unselected",
+                 "1 while the API server cannot select objects of the kind: all are watched.")),
       cached_(gauges(registry, "holdfast_cache_objects", "Objects of the kind in the cache.")),
       acting_(gauges(registry, "holdfast_member_acting",
                      "1 while this replica may act: its member Lease is renewed.")
@@ -51,6 +54,7 @@ void ReplicaMetrics::refresh_watches(const std::map<std::string, WatchState>& by
     watch_quiet_.Add({{"kind", kind}}).Set(to_seconds(watch.quiet));
     watch_live_.Add({{"kind", kind}}).Set(watch.live ? 1 : 0);
     watch_closed_.Add({{"kind", kind}}).Set(watch.closed);
+    watch_unselected_.Add({{"kind", kind}}).Set(watch.unselected ? 1 : 0);
     cached_.Add({{"kind", kind}}).Set(static_cast<double>(watch.objects));
   }
 }

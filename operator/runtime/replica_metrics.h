@@ -18,7 +18,8 @@ struct WatchState {
   Duration quiet{};
   bool live = false;
   std::size_t objects = 0;
-  int closed = 0;  // namespaces
+  int closed = 0;           // namespaces
+  bool unselected = false;  // everything is watched, because the API server cannot select
 };
 
 class ReplicaMetrics {
@@ -35,6 +36,7 @@ class ReplicaMetrics {
   Gauges& watch_quiet_;
   Gauges& watch_live_;
   Gauges& watch_closed_;
+  Gauges& watch_unselected_;
   Gauges& cached_;
   prometheus::Gauge& acting_;
   prometheus::Gauge& renewal_age_;

@@ -163,7 +163,8 @@ Metrics::Sources Session::metric_sources() {
     std::map<std::string, Metrics::WatchState> watches;
     for (cache::Informer* const informer : manager_->informers()) {
       watches[informer->kind().name] = {informer->quiet_for(), informer->live(),
-                                        informer->store().size(), informer->closed()};
+                                        informer->store().size(), informer->closed(),
+                                        informer->is_unselected()};
     }
     return watches;
   };

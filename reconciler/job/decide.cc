@@ -8,6 +8,7 @@
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
+#include "reconciler/job/settled.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
@@ -216,6 +217,8 @@ Decision decide(const JobView& view, Time now) {
     // The record alone brings an attempt to its worker.
     if (!moves && is_new && !run.at_worker()) plan.create_pod(run);
   }
+  decision.lacks_settled = decision.writes.empty() && lacks_settled(view);
+  decision.at_rest = decision.writes.empty() && is_at_rest(view);
   // Never rely on events alone: check again after a while.
   if (!decision.wake_after && !is_terminal(next.phase) && next.phase != Phase::kSuspended) {
     plan.wake_in(view.job.spec.lost_after);

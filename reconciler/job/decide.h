@@ -32,6 +32,10 @@ struct Decision {
   std::int64_t awaits_slots = 0;
   // The same for runs that need a worker of their own (PoolView::empty).
   std::int64_t awaits_empty = 0;
+  // The job has ended, and only a write that settles it is missing: Settling::kNow makes it.
+  bool lacks_settled = false;
+  // The job is settled, and nothing of it is left but what its time to live asks for.
+  bool at_rest = false;
   // Decide again after this time, or earlier after an event.
   std::optional<Duration> wake_after;
 };

@@ -5,6 +5,7 @@
 #include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/pods_left.h"
+#include "reconciler/job/settled.h"
 #include "reconciler/job/waiting.h"
 #include "reconciler/run/creations.h"
 #include "reconciler/run/slot.h"
@@ -137,6 +138,8 @@ void decide_finished(const Context& context, Plan& plan) {
     }
     plan.wake_at(expiry);
   }
+  const bool is_due = context.view.observed.settling == Settling::kNow;
+  if (is_due && lacks_settled(context.view)) return plan.write(start_write(context));
   plan.inform(status);  // observedGeneration
 }
 

@@ -9,6 +9,7 @@
 #include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/reporting.h"
+#include "reconciler/job/settled.h"
 #include "reconciler/job/stages.h"
 #include "reconciler/job/status_limits.h"
 #include "reconciler/lost_nodes.h"
@@ -106,6 +107,7 @@ void check_planned(const Status& before, const Status& next) {
   invariant(next.stage >= before.stage && next.stages.size() == before.stages.size(),
             "a stage that was left does not come back");
   invariant(next.notifications >= before.notifications, "the number of an event is used once");
+  invariant(!next.settled || is_terminal(next.phase), "only a job that has ended is settled");
   invariant(!is_terminal(before.phase) || next.notifications == before.notifications,
             "nothing happens to a job that has ended");
   for (std::size_t position = 0; position < before.stages.size(); ++position) {
@@ -156,6 +158,7 @@ void Plan::write(WriteStatus status) {
     if (run->at_worker()) continue;
     run->pod_uid = proven_pod_uid(context_.view, position, context_.pods[position]);
   }
+  status.status.settled = before.settled || may_settle(context_.view, status.status);
   check_planned(before, status.status);
   next_ = status.status;
   decision_.writes.emplace_back(std::move(status));

@@ -43,15 +43,15 @@ def _next_starts(plane, count, shape):
     queues.apply(queue(QUEUE, concurrency=1, hold=True))
     with plane.operator() as operator:
         wait_for("the operator to be at rest", lambda: at_rest([operator]), LIMIT, poll=0.2)
-        before = operator.metric("holdfast_jobs", phase="Succeeded")
         offset = plane.cluster.audit_offset()
         plane.send(objects.ending_jobs(namespace, shape, QUEUE), count)
         _wait_queued(plane, offset, namespace, count)
         time.sleep(SETTLE_SECONDS)
         offset = plane.cluster.audit_offset()
         queues.patch(QUEUE, hold=False)
-        wait_for("all jobs to end", lambda: operator.metric("holdfast_jobs", phase="Succeeded") - before >= count,
-                 LIMIT, poll=1)
+        # holdfast_jobs also counts those of earlier namespaces, once the walk over finished jobs has found them.
+        wait_for("all jobs to end", lambda: operator.metric(
+            "holdfast_namespace_jobs", namespace=namespace, phase="Succeeded") >= count, LIMIT, poll=1)
     return _gaps(Audit(plane.cluster, offset, namespace))
 
 

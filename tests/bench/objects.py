@@ -121,7 +121,7 @@ def _running():
 def _succeeded():
     status = {key: value for key, value in _running().items() if key not in ("waiting", "runs")}
     return status | {
-        "phase": "Succeeded", "completionTime": ENDED,
+        "phase": "Succeeded", "completionTime": ENDED, "settled": True,
         "history": [{"attempt": 1, "podName": "job-$N-1-abcde", "podUID": POD_UID, "nodeName": "node-1",
                      "outcome": "Succeeded", "reason": "Completed", "exitCode": 0, "startTime": BEGAN,
                      "endTime": ENDED}],

@@ -4,11 +4,13 @@ import json
 
 import pytest
 
-from holdfast import job, runs
+from holdfast import QUICK_LEASES, job, runs
 from lives import settle
 from localcluster import wait_for
 
 pytestmark = pytest.mark.usefixtures("operator")
+
+OPERATOR_LEASES = QUICK_LEASES
 
 FIELDS = ("labels", "annotations", "finalizers", "ownerReferences")
 
@@ -66,12 +68,14 @@ def test_what_two_appliers_own_stays_theirs_through_all_status_writes(cluster, j
     assert left["ownerReferences"] == [owner]
 
 
-def test_a_finished_job_that_is_edited_keeps_its_owners_too(cluster, jobs):
+def test_a_finished_job_that_is_edited_keeps_its_owners_too(cluster, operator, jobs):
     body = job("edited", annotations=runs(0))
     body["metadata"]["labels"] = {"team": "a"}
     apply(cluster, jobs, "first", body)
     settle(jobs, "edited")
     generation = jobs.patch("edited", backoffLimit=3)["metadata"]["generation"]
+    operator.kill()
+    operator.start()  # and walks over the finished jobs, as else each ten minutes
     wait_for("the operator to see the edit", lambda: jobs.status("edited")["observedGeneration"] == generation, 60)
     assert "f:labels" in owned(jobs.get("edited"), "first")
     body["metadata"]["labels"] = {}

@@ -59,9 +59,11 @@ FULL = status(
     failedIndexes="1",
     notifications=2,
     outbox=[EVENT],
+    settled=True,
 )
 CHANGED = {
     "phase": "Failed",
+    "settled": False,
     "attempt": 2,
     "failures": 2,
     "disruptions": 2,
@@ -223,7 +225,7 @@ def test_no_field_of_a_finished_job_is_removed(api, finished, field):
 
 @pytest.mark.parametrize(
     "field",
-    [field for field in CHANGED if field in FULL and field not in ("phase", "completionTime")],
+    [field for field in CHANGED if field in FULL and field not in ("phase", "completionTime", "settled")],
 )
 def test_no_field_is_added_to_a_finished_job(api, field):
     counters = {"attempt": 0, "failures": 0, "disruptions": 0}

@@ -156,14 +156,6 @@ def test_a_pending_job_can_be_suspended_and_waits_for_its_old_pod_when_resumed(j
     assert assert_resumed(jobs, "pends", 2)["failures"] == 0
 
 
-def test_a_finished_job_does_not_mind_suspend(jobs):
-    jobs.apply(job("done", annotations=runs(0)))
-    before = settle(jobs, "done")
-    jobs.patch("done", suspend=True)
-    after = wait_observed(jobs, "done")
-    assert dict(after, observedGeneration=0) == dict(before, observedGeneration=0)
-
-
 def test_a_success_after_suspend_was_recorded_does_not_count(operator, jobs):
     before = operator.metric("holdfast_fenced_outcomes_total", pod_phase="Succeeded")
     jobs.apply(job("too-late", **HOLDS))
@@ -241,15 +233,6 @@ def test_a_cancelling_job_stays_so_whatever_else_is_asked_for(jobs):
     assert wait_observed(jobs, "leaves")["phase"] == "Cancelling"
     jobs.end_pod(pod, phase="Failed", exit_code=143)
     assert_cancelled(jobs, "leaves", attempt=1, history=["Cancelled"])
-
-
-def test_a_finished_job_does_not_mind_cancel(jobs):
-    jobs.apply(job("done", annotations=runs(0)))
-    before = settle(jobs, "done")
-    jobs.patch("done", cancel=True)
-    after = wait_observed(jobs, "done")
-    assert dict(after, observedGeneration=0) == dict(before, observedGeneration=0)
-    wait_events(jobs, "done", "Completed")
 
 
 def test_a_success_after_cancel_was_recorded_does_not_count(operator, jobs):

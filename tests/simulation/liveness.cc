@@ -157,7 +157,8 @@ void Liveness::look(const std::vector<Replica*>& replicas) {
   for (const auto& [uid, cached] : jobs_) {
     const auto owned = pods.find(uid);
     const reconciler::Job& known = cached.second->job;
-    const bool at_rest = is_terminal(known.status.phase) && !known.spec.ttl_after_finished;
+    const bool at_rest = is_terminal(known.status.phase) && !known.spec.ttl_after_finished &&
+                         (known.status.settled || !known.fixed_shard.empty());
     if (at_rest && owned == pods.end()) continue;
     Job job{cached.second->key(), known, {}};
     if (owned != pods.end()) job.pods = owned->second;
@@ -239,12 +240,18 @@ void Liveness::look_at_job(const Job& job) {
       look_at_stopping(job, "cancelling, and its pods are gone");
       break;
     default:
+      // That of a batch/v1 Job waits for it: look_at_batch_jobs().
+      if (!status.settled && status.outbox.empty() && !job.job.holds_outbox &&
+          job.job.fixed_shard.empty()) {
+        holds(job, "it is not settled", kSettled);
+      }
       if (!spec.ttl_after_finished) break;
       // It stays until its events are delivered.
       if (!status.outbox.empty()) {
         undelivered_[job.key] = scheduler_.now();
       } else {
-        holds(job, "its time to live is over", kServerTime + late(*spec.ttl_after_finished),
+        const Duration found = status.settled ? kWalked : Duration::zero();
+        holds(job, "its time to live is over", kServerTime + late(*spec.ttl_after_finished) + found,
               std::max({instant(*status.completion_time + *spec.ttl_after_finished), Duration(1),
                         undelivered_[job.key]}));
       }

@@ -14,6 +14,11 @@ inline constexpr Duration kReconcile = std::chrono::milliseconds(1000);
 inline constexpr Duration kLook = std::chrono::milliseconds(500);
 // The server's time is known to a second and a round trip.
 inline constexpr Duration kServerTime = std::chrono::milliseconds(1200);
+// Nobody watches a settled job: the walk finds what a restart has forgotten, and edits
+// (operator/jobs/finished_jobs.h).
+inline constexpr Duration kWalked = std::chrono::minutes(11);
+// The few jobs whose end does not settle them take turns (operator/jobs/settle_line.h).
+inline constexpr Duration kSettled = std::chrono::seconds(30);
 // A job that waits in its queue says so after this long.
 inline constexpr Duration kQueueNotice = std::chrono::seconds(1);
 // A job that waits for a slot says so after this long. Slots may go to other jobs meanwhile.

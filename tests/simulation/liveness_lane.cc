@@ -58,8 +58,16 @@ void Liveness::look_at_batch_jobs() {
   });
   gateway_.server().for_each("durablejobs", [&](const Json& durable) {
     const std::string owner = controller_uid(durable);
-    if (owner.empty() || has_ended(durable) || is_deleting(durable)) return;
+    if (owner.empty() || is_deleting(durable)) return;
     const auto its = ended.find(owner);
+    if (has_ended(durable)) {
+      const Json& status = at(durable, "status");
+      const bool may_settle = its != ended.end() && its->second && !bool_at(status, "settled");
+      if (may_settle && at(status, "outbox").empty()) {
+        note(key_of(durable), "its Job has ended, and it is not settled", kSettled, std::nullopt);
+      }
+      return;
+    }
     if (its == ended.end()) note(key_of(durable), "its Job is gone", kWrite, std::nullopt);
     if (its != ended.end() && its->second) {
       note(key_of(durable), "its Job has ended", kWrite, std::nullopt);

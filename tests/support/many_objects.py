@@ -1,6 +1,6 @@
 """An API server of very many finished jobs with their pods, and of some that run, at rest: as much of one as an operator asks
 that has nothing to do but read. It answers lists and watches as servers without streamed lists do: a list
-at version 0 comes in one body, whatever its limit.
+at version 0 comes in one body, whatever its limit. It selects jobs by status.settled.
 
     with ManyObjects(100_000) as server:
         ... an operator on server.kubeconfig(folder) ...
@@ -38,7 +38,7 @@ def _job():
             "metadata": _meta("job", generation=1), "spec": {"template": template}, "status": {
                 "phase": "Succeeded", "attempt": 1, "failures": 0, "disruptions": 0, "observedGeneration": 1,
                 "startTime": BEGAN,
-                "completionTime": ENDED, "history": [
+                "completionTime": ENDED, "settled": True, "history": [
                     {"attempt": 1, "podName": "pod-NUMBER", "nodeName": "node-1", "outcome": "Succeeded",
                      "reason": "Completed", "exitCode": 0, "startTime": BEGAN, "endTime": ENDED}],
                 "conditions": [{"type": "Complete", "status": "True", "reason": "CompletionsReached",
@@ -73,8 +73,9 @@ def _split(text):
 
 
 class ManyObjects:
-    def __init__(self, count, bookmarks=True, running=0):
-        """count: finished jobs. running: further ones, after them."""
+    def __init__(self, count, bookmarks=True, running=0, selects=True):
+        """count: finished jobs. running: further ones, after them. selects: by a field; else it refuses that."""
+        self.selects = selects
         self.lists = []
         self.finished, count = count, count + running
         self.count = count
@@ -122,6 +123,14 @@ class ManyObjects:
     def expire(self, plural):
         """The watches of this kind end, for their version is too old."""
         self.expired[plural] += 1
+
+    def selected(self, plural, query):
+        """The numbers of those that the request selects. None: the server cannot."""
+        fields = query.get("fieldSelector", "").split(",") if plural == "durablejobs" else []
+        if not self.selects and any(field.startswith("status.") for field in fields):
+            return None
+        first = self.finished if "status.settled!=true" in fields else 0
+        return first, self.finished if "status.settled=true" in fields else self.count
 
     def items(self, plural, bare, first, last):
         """Their texts, some hundreds at a time."""
@@ -190,10 +199,14 @@ class _Handler(BaseHTTPRequestHandler):
         objects = self.objects
         bare = "PartialObjectMetadata" in self.headers.get("Accept", "")
         objects.lists.append((plural, bare, url.query))
+        selected = objects.selected(plural, query)
+        if selected is None:
+            return self.answer(400, {"kind": "Status", "code": 400, "reason": "BadRequest",
+                                     "message": "field label not supported: status.settled"})
         limit = 0 if query.get("resourceVersion") == "0" else int(query.get("limit", 0))
-        first = int(query.get("continue", 0))
-        last = min(first + limit, objects.count) if limit else objects.count
-        more = {"continue": str(last)} if last < objects.count else {}
+        first = int(query.get("continue", selected[0]))
+        last = min(first + limit, selected[1]) if limit else selected[1]
+        more = {"continue": str(last)} if last < selected[1] else {}
         self.begin_chunks()
         self.chunk(b'{"kind":"List","metadata":%s,"items":[' % json.dumps(
             {"resourceVersion": str(objects.version), **more}).encode())

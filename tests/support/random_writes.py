@@ -145,10 +145,13 @@ class RandomWrites:
             status.setdefault("startTime", TIMES[0])
             for field in ("waiting", "runs"):
                 status.pop(field, None)
+            if self.chance(2):
+                status["settled"] = True
             for stage in status.get("stages", []):
                 stage["phase"] = stage["phase"] if stage["phase"] in ("Succeeded", "Failed") else "Skipped"
         else:
             status.pop("completionTime", None)
+            status.pop("settled", None)
             status["waiting"] = dict(WAITING)
         if phase in ("Running", "Backoff", "Succeeded"):
             status["attempt"] = max(status.get("attempt", 0), 1)
@@ -185,7 +188,7 @@ class RandomWrites:
         field = self.pick("attempt", "failures", "disruptions", "succeeded", "failed", "active", "notifications",
                           "suspendedSeconds", "startTime", "completionTime", "completions", "waiting", "runs", "stage",
                           "stages", "outbox", "conditions", "history", "completedIndexes", "failedIndexes",
-                          "observedGeneration", "phase")
+                          "observedGeneration", "phase", "settled")
         kinds = self.pick(["Complete"], ["Failed"], ["FailureTarget"], ["ResultReady"], ["Reconciling"],
                           ["Complete", "Reconciling"])
         conditions = [{"type": kind, "status": self.pick("True", "True", "False"), "reason": self.pick("R", "R", "Other"),
@@ -202,6 +205,7 @@ class RandomWrites:
             return
         status[field] = {
             "phase": lambda: self.pick(*PHASES),
+            "settled": lambda: self.pick(True, False),
             "startTime": lambda: self.pick(*TIMES),
             "completionTime": lambda: self.pick(*TIMES),
             "completions": lambda: self.pick("0/1", "1/1", "0/3"),

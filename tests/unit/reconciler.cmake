@@ -34,6 +34,7 @@ holdfast_test(
   reconciler/job/notifications_test.cc
   reconciler/job/opening_guard_test.cc
   reconciler/job/opening_version_test.cc
+  reconciler/job/settled_test.cc
   reconciler/job/plan_test.cc
   reconciler/job/stages_test.cc
   reconciler/job/status_limits_foreign_test.cc

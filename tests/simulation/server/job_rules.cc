@@ -122,6 +122,9 @@ void check_status(const Json& status, Causes& causes) {
         causes, "status.completionTime",
         "completionTime is for Succeeded, Failed and Cancelled: leave it out until the job ends");
   }
+  if (!ended && bool_at(status, "settled")) {
+    refuse(causes, "status.settled", "only a job that has ended is settled");
+  }
   if (!ended && !waits) {
     require(causes, "status.waiting", "a job that has not ended must say what it waits for");
   }
@@ -353,6 +356,9 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
   }
   if (old.contains("completionTime") && at(status, "completionTime") != old["completionTime"]) {
     forbid(causes, "status.completionTime", "completionTime never changes once it is set");
+  }
+  if (bool_at(old, "settled") && !bool_at(status, "settled")) {
+    forbid(causes, "status.settled", "a job that is settled stays so");
   }
   check_stage_changes(status, old, causes);
   const bool moves = old.contains("stage") && at(status, "stage") != old["stage"];

@@ -214,9 +214,10 @@ bool Filter::matches(const Json& object) const {
   }
   for (const Requirement& requirement : fields) {
     // An absent field reads as empty.
-    static const Json* const empty = new Json("");
     const Json& value = field_at(object, requirement.key);
-    if (!holds(requirement, value.is_null() ? *empty : value)) return false;
+    const bool is_true = value.is_boolean() && value.get<bool>();
+    const Json text = value.is_null() ? "" : is_true ? "true" : "false";
+    if (!holds(requirement, value.is_string() ? value : text)) return false;
   }
   return true;
 }

@@ -51,6 +51,11 @@ TEST(ErrorFromResponse, KeepsTheServersMessageReasonCausesAndRetryAfter) {
   EXPECT_EQ(error.retry_after, Duration(std::chrono::seconds(4)));
 }
 
+TEST(ErrorFromResponse, AnExpiredTokenBringsTheOneThatGoesOn) {
+  EXPECT_EQ(error_of(410, R"({"reason":"Expired","metadata":{"continue":"abc"}})").continue_token,
+            "abc");
+}
+
 TEST(ErrorFromResponse, AnAnswerThatAServerLostMayHaveBeenApplied) {
   EXPECT_TRUE(error_of(504).maybe_applied);
   EXPECT_TRUE(error_of(502, "<html>bad gateway</html>").maybe_applied);

@@ -14,6 +14,7 @@ namespace {
 bool same_but_conditions(Status a, Status b) {
   a.conditions = b.conditions;
   a.outbox = b.outbox;  // refused_outbox() judges it
+  a.settled = a.settled || b.settled;
   a.observed_generation = b.observed_generation;
   return a == b;
 }
@@ -177,6 +178,8 @@ std::string refused_by_api(const Status& old, const Status& next) {
   if (is_terminal(old.phase) && !same_but_conditions(old, next)) {
     return "S1: a final status is changed";
   }
+  if (next.settled && !is_terminal(next.phase)) return "settled";
+  if (old.settled && !next.settled) return "settled again";
   if (is_terminal(next.phase) != next.completion_time.has_value()) return "completionTime";
   if (is_terminal(next.phase) == next.waiting.has_value()) {
     return "waiting must stand in every phase that is not terminal, and in no other";

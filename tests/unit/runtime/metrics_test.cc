@@ -170,7 +170,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
       .watches =
           [] {
             return std::map<std::string, Metrics::WatchState>{
-                {"pods", {milliseconds(1500), true, 12, 1}}};
+                {"pods", {milliseconds(1500), true, 12, 1, true}}};
           },
       .ownership =
           [] {
@@ -201,6 +201,7 @@ TEST_F(MetricsTest, WhatStandsElsewhereIsAskedForAtTheScrape) {
   EXPECT_EQ(sample(text, "holdfast_watch_quiet_seconds{kind=\"pods\"}"), 1.5);
   EXPECT_EQ(sample(text, "holdfast_watch_live{kind=\"pods\"}"), 1.0);
   EXPECT_EQ(sample(text, "holdfast_watch_closed_namespaces{kind=\"pods\"}"), 1.0);
+  EXPECT_EQ(sample(text, "holdfast_watch_unselected{kind=\"pods\"}"), 1.0);
   EXPECT_EQ(sample(text, "holdfast_cache_objects{kind=\"pods\"}"), 12.0);
   EXPECT_EQ(sample(text, "holdfast_events_dropped_total"), 4.0);
   EXPECT_EQ(sample(text, "holdfast_member_acting"), 1.0);

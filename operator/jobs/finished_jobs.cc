@@ -1,0 +1,168 @@
+#include "operator/jobs/finished_jobs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/kube/packed.h"
+#include "operator/codecs/at_rest.h"
+
+namespace holdfast::jobs {
+namespace {
+
+// Until the walk after the next one.
+constexpr std::chrono::minutes kHorizon{25};
+
+kube::Kind settled_kind() {
+  kube::Kind kind = codecs::job_kind();
+  kind.field_selector = "status.settled=true";
+  return kind;
+}
+
+}  // namespace
+
+FinishedJobs::FinishedJobs(Dependencies dependencies, std::vector<std::string> namespaces)
+    : deps_(std::move(dependencies)),
+      left_(deps_.loop, deps_.client, deps_.log, deps_.caches, deps_.memories,
+            [this](const codecs::CachedJob& job) { uncount(job); }),
+      settle_line_(deps_.loop, deps_.look),
+      namespaces_(std::move(namespaces)) {
+  if (namespaces_.empty()) namespaces_.emplace_back();
+}
+
+void FinishedJobs::begin() {
+  begun_ = true;
+  walk_after(kFirstWalk);
+}
+
+void FinishedJobs::gained() {
+  if (begun_ && !pages_) walk_after(kFirstWalk);
+}
+
+void FinishedJobs::lost(int shard) {
+  left_.lost(shard);
+  counts_.erase(shard);
+}
+
+std::map<std::string, JobCensus::Phases> FinishedJobs::counts() const {
+  std::map<std::string, JobCensus::Phases> sum;
+  for (const auto& [shard, namespaces] : counts_) {
+    for (const auto& [namespace_, phases] : namespaces) {
+      for (const auto& [phase, count] : phases) sum[namespace_][phase] += count;
+    }
+  }
+  return sum;
+}
+
+void FinishedJobs::stop() {
+  stopped_ = true;
+  left_.stop();
+  settle_line_.stop();
+  deps_.loop.cancel(std::exchange(walk_timer_, 0));
+  deps_.loop.cancel(std::exchange(due_timer_, 0));
+}
+
+void FinishedJobs::at_rest(const codecs::CachedJob& job) {
+  // Otherwise everything is watched.
+  if (!deps_.caches.jobs()->is_kept(job.key())) return;
+  resting_[job.key()] = job.uid;
+  left_.drop(job.key());
+  ++counts_[deps_.caches.shard_of(job)][job.namespace_][to_string(job.job.status.phase)];
+  see(job);
+}
+
+std::optional<std::string> FinishedJobs::take_left(const std::string& key) {
+  const auto left = resting_.extract(key);
+  return left ? std::optional(left.mapped()) : std::nullopt;
+}
+
+// It is back in the cache, where the census counts it.
+void FinishedJobs::uncount(const codecs::CachedJob& job) {
+  const auto shard = counts_.find(deps_.caches.shard_of(job));
+  if (shard == counts_.end()) return;
+  std::size_t& count = shard->second[job.namespace_][to_string(job.job.status.phase)];
+  if (count > 0) --count;
+}
+
+// A job that ended just now waits for nobody: their number is bounded by the jobs that end.
+reconciler::Settling FinishedJobs::settling(const codecs::CachedJob& job) {
+  const auto& ended = job.job.status.completion_time;
+  if (!deps_.neighbours.is_mirrored(job)) return reconciler::Settling::kNotYet;
+  if (!ended) return reconciler::Settling::kWithAWrite;
+  const bool has_turn = settle_line_.take_turn(job.key());
+  return has_turn || now() - *ended < kBetweenWalks ? reconciler::Settling::kNow
+                                                    : reconciler::Settling::kWithAWrite;
+}
+
+void FinishedJobs::walk_after(Duration delay) {
+  deps_.loop.cancel(std::exchange(walk_timer_, 0));
+  if (stopped_) return;
+  walk_timer_ = deps_.loop.call_after(delay, [this] {
+    walk_timer_ = 0;
+    if (!pages_) pages_.emplace(kPage);
+    spawn(walk_on());
+  });
+}
+
+Task<void> FinishedJobs::walk_on() {
+  // Everything is watched, and the server would refuse the selector.
+  if (deps_.caches.jobs()->is_unselected()) co_return walk_ends(kWhileUnselected);
+  const std::string& namespace_ = namespaces_[place_];
+  auto list = deps_.client.list(settled_kind(), namespace_, pages_->query());
+  const Result<kube::ListPage> page = co_await list;
+  if (stopped_) co_return;
+  if (!page) {
+    deps_.log.debug("a page of the finished jobs was not read",
+                    {{"namespace", namespace_}, {"error", page.error().message}});
+    co_return walk_after(pages_->goes_on_after(page.error()) ? Duration(kPause) : kRetry);
+  }
+  for (const kube::ObjectPtr& object : page->items) {
+    const auto job = kube::as<codecs::CachedJob>(kube::whole(object));
+    // The census counts those that the cache has.
+    if (!deps_.caches.holds_shard_of(*job) || deps_.caches.job(job->key())) continue;
+    ++walked_[deps_.caches.shard_of(*job)][job->namespace_][to_string(job->job.status.phase)];
+    see(*job);
+  }
+  pages_->took(*page);
+  if (pages_->done()) {
+    pages_.emplace(kPage);
+    if (++place_ == namespaces_.size()) co_return walk_ends(kBetweenWalks);
+  }
+  walk_after(kPause);
+}
+
+void FinishedJobs::walk_ends(Duration next) {
+  counts_ = std::exchange(walked_, {});
+  pages_.reset();
+  place_ = 0;
+  walk_after(next);
+}
+
+void FinishedJobs::see(const codecs::CachedJob& job) {
+  if (job.job.generation != job.job.status.observed_generation) left_.look_for(job.key());
+  const auto& ttl = job.job.spec.ttl_after_finished;
+  const auto& ended = job.job.status.completion_time;
+  if (!ttl || !ended || job.job.deleting || deps_.caches.job(job.key())) return;
+  const Time expiry = *ended + *ttl;
+  if (expiry - now() > kHorizon || due_.size() >= kMostTimers) return;
+  const auto [first, last] = due_.equal_range(expiry);
+  const bool is_known =
+      std::any_of(first, last, [&](const auto& entry) { return entry.second == job.key(); });
+  if (is_known) return;
+  due_.emplace(expiry, job.key());
+  arm();
+}
+
+void FinishedJobs::arm() {
+  deps_.loop.cancel(std::exchange(due_timer_, 0));
+  if (stopped_ || due_.empty()) return;
+  const Duration left = std::max<Duration>(due_.begin()->first - now(), Duration::zero());
+  due_timer_ = deps_.loop.call_after(left, [this] {
+    due_timer_ = 0;
+    const auto end = due_.upper_bound(now());
+    for (auto entry = due_.begin(); entry != end; ++entry) left_.look_for(entry->second);
+    due_.erase(due_.begin(), end);
+    arm();
+  });
+}
+
+}  // namespace holdfast::jobs

@@ -1,0 +1,113 @@
+#include "operator/jobs/left_jobs.h"
+
+#include <utility>
+#include <vector>
+
+#include "client/kube/packed.h"
+#include "operator/codecs/at_rest.h"
+#include "reconciler/names.h"
+
+namespace holdfast::jobs {
+
+LeftJobs::LeftJobs(Loop& loop, kube::Client& client, Log log, const JobCaches& caches,
+                   const JobMemories& memories,
+                   std::function<void(const codecs::CachedJob& job)> comes_back)
+    : loop_(loop),
+      client_(client),
+      log_(std::move(log)),
+      caches_(caches),
+      memories_(memories),
+      comes_back_(std::move(comes_back)) {
+  caches_.jobs()->on_leave([this](const kube::ObjectPtr& stored, std::uint64_t version) {
+    return leave(kube::as<codecs::CachedJob>(stored), version);
+  });
+}
+
+void LeftJobs::stop() {
+  stopped_ = true;
+  line_.clear();
+  unread_.clear();
+  loop_.cancel(std::exchange(timer_, 0));
+}
+
+kube::ObjectPtr LeftJobs::leave(const codecs::JobPtr& job, std::uint64_t version) {
+  if (stopped_ || !caches_.holds_shard_of(*job)) return nullptr;
+  const JobMemories::Ptr memory = memories_.find(*job);
+  const kube::ObjectPtr& left = memory ? memory->leaving.left : nullptr;
+  if (left && (version == 0 || left->version == version)) return left;
+  // The API server could not select before. What concerns the job leads back to it.
+  if (version == 0 && job->job.status.settled) return nullptr;
+  if (memory && memory->leaving.status_is_sent) {
+    answerless_.insert(job->key());
+  } else {
+    look_for(job->key());
+  }
+  return job;
+}
+
+void LeftJobs::look_for(const std::string& key) {
+  if (stopped_ || !sought_.insert(key).second) return;
+  line_.push_back(key);
+  loop_.post([this] { next(); });
+}
+
+void LeftJobs::written(const std::string& key) {
+  if (answerless_.erase(key) == 0) return;
+  const JobMemories::Ptr memory = memories_.find(key);
+  if (memory && memory->leaving.left) return caches_.jobs()->keep(memory->leaving.left);
+  look_for(key);
+}
+
+void LeftJobs::lost(int shard) {
+  std::vector<std::string> theirs;
+  caches_.jobs().for_each([&](const codecs::JobPtr& job) {
+    const bool is_theirs = caches_.jobs()->is_kept(job->key()) && caches_.shard_of(*job) == shard;
+    if (is_theirs) theirs.push_back(job->key());
+  });
+  for (const std::string& key : theirs) caches_.jobs()->drop(key);
+}
+
+void LeftJobs::next() {
+  while (!stopped_ && reading_ < kAtOnce && !line_.empty()) {
+    std::string key = std::move(line_.front());
+    line_.pop_front();
+    ++reading_;
+    spawn(look(std::move(key)));
+  }
+}
+
+void LeftJobs::look_again() {
+  timer_ = 0;
+  for (std::string& key : std::exchange(unread_, {})) line_.push_back(std::move(key));
+  next();
+}
+
+Task<void> LeftJobs::look(std::string key) {
+  const std::string ns = kube::namespace_of(key);
+  const std::string name = key.substr(ns.size() + 1);
+  auto get =
+      client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, ns, name));
+  const Result<JsonDocument> answer = co_await get;
+  --reading_;
+  if (stopped_) co_return;
+  next();
+  if (!answer && answer.error().code != ErrorCode::kNotFound) {
+    log_.debug("a job that has left the watch was not read",
+               {{"job", key}, {"error", answer.error().message}});
+    unread_.push_back(std::move(key));
+    if (timer_ == 0) timer_ = loop_.call_after(kRetry, [this] { look_again(); });
+    co_return;
+  }
+  sought_.erase(key);
+  const kube::ObjectPtr read = answer ? codecs::decode_cached_job(*answer) : nullptr;
+  const codecs::JobPtr job = kube::as<codecs::CachedJob>(kube::whole(read));
+  const codecs::JobPtr known = caches_.job(key);
+  if (known && (!job || job->uid != known->uid)) caches_.jobs()->drop(key);
+  // An unsettled one is the watch's.
+  const bool is_left = job && (job->job.status.settled || caches_.jobs()->is_kept(key));
+  if (!is_left || !caches_.holds_shard_of(*job)) co_return;
+  if (!known && job->job.status.settled) comes_back_(*job);
+  caches_.jobs()->keep(read);
+}
+
+}  // namespace holdfast::jobs

@@ -1,0 +1,360 @@
+// What an operator still does for jobs that it does not watch any more, over a simulated API
+// server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/unit/pools/operator_world.h"
+
+namespace holdfast::jobs::testing {
+namespace {
+
+using namespace pools::testing;  // NOLINT: the world of a whole operator
+using simulation::ApiAnswer;
+using simulation::ApiRequest;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::IsEmpty;
+
+class SettledJobsTest : public ::testing::Test {
+ protected:
+  SettledJobsTest() {
+    world_.create("/api/v1/nodes", {{"metadata", {{"name", "node-1"}}}});
+    world_.before = [this](const ApiRequest& request) -> std::optional<ApiAnswer> {
+      const bool is_job = request.target.starts_with(std::string(kJobs) + "/");
+      if (is_job && request.method == "GET") reads_.push_back(request.target);
+      return refuse_ ? refuse_(request) : std::nullopt;
+    };
+  }
+  void job(const std::string& name, const Json& more = Json::object()) {
+    Json spec = {
+        {"template",
+         {{"spec",
+           {{"containers",
+             Json::array({{{"name", "main"}, {"image", "image"}, {"command", {"/work"}}}})}}}}}};
+    spec.update(more);
+    world_.create(kJobs, {{"apiVersion", "holdfast.dev/v1alpha1"},
+                          {"kind", "DurableJob"},
+                          {"metadata", {{"name", name}}},
+                          {"spec", spec}});
+  }
+  Json status(const std::string& name) const {
+    return at(world_.find("durablejobs", name), "status");
+  }
+  bool is_settled(const std::string& name) const { return bool_at(status(name), "settled"); }
+  static std::string path_of(const Json& pod) {
+    return std::string(kPods) + "/" + string_at(at(pod, "metadata"), "name");
+  }
+  void start() {
+    world_.start();
+    world_.run(seconds(20));  // an earlier process's Leases run out
+  }
+  // The job's only pod ends.
+  void succeed() {
+    ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+    const std::string pod = path_of(world_.all("pods").at(0));
+    world_.create(pod + "/binding", {{"target", {{"name", "node-1"}}}});
+    world_.patch(pod + "/status", {{"status", {{"phase", "Succeeded"}}}});
+  }
+  static Json owned_by(const std::string& name, const std::string& uid) {
+    return Json::array({{{"apiVersion", "holdfast.dev/v1alpha1"},
+                         {"kind", "DurableJob"},
+                         {"name", name},
+                         {"uid", uid},
+                         {"controller", true}}});
+  }
+  // The job has ended, as an operator would write it.
+  void end_by_hand(const std::string& name, const std::string& phase, bool settled) {
+    Json job = world_.find("durablejobs", name);
+    Json status = {{"attempt", 0},
+                   {"failures", 0},
+                   {"disruptions", 0},
+                   {"completions", "0/1"},
+                   {"observedGeneration", 1}};
+    status.update(at(job, "status").is_object() ? Json(at(job, "status")) : Json::object());
+    for (const char* const field : {"waiting", "runs", "conditions"}) status.erase(field);
+    status.update({{"phase", phase}, {"completionTime", "2020-01-01T00:00:00Z"}});
+    if (settled) status["settled"] = true;
+    job["status"] = status;
+    world_.put(std::string(kJobs) + "/" + name + "/status", job);
+  }
+  bool is_held() const {
+    for (const Json& pod : world_.all("pods")) {
+      if (!at(at(pod, "metadata"), "finalizers").empty()) return true;
+    }
+    return false;
+  }
+  static bool releases(const ApiRequest& request) {
+    return request.method == "PATCH" && request.target.starts_with(std::string(kPods) + "/");
+  }
+
+  OperatorWorld world_;
+  std::function<std::optional<ApiAnswer>(const ApiRequest&)> refuse_;
+  std::vector<std::string> reads_;  // of one job
+};
+
+TEST_F(SettledJobsTest, TheEndSettlesAJobAndItsPodIsReleasedWithoutARead) {
+  job("a");
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(10)));
+  EXPECT_TRUE(is_settled("a"));
+  EXPECT_EQ(string_at(status("a"), "phase"), "Succeeded");
+  world_.run(minutes(5));
+  EXPECT_THAT(reads_, IsEmpty()) << "it left by the operator's own write";
+}
+
+TEST_F(SettledJobsTest, AfterARestartAPodThatIsHeldLeadsBackToItsJob) {
+  job("a");
+  start();
+  refuse_ = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (!releases(request)) return std::nullopt;
+    return ApiAnswer{503, "{}", 0};
+  };
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a"); }, seconds(10)));
+  world_.stop();
+  refuse_ = nullptr;
+  ASSERT_TRUE(is_held());
+  start();
+  EXPECT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(60)));
+  EXPECT_EQ(world_.all("pods").size(), 1u) << "an ended pod stays for its logs";
+}
+
+TEST_F(SettledJobsTest, AfterARestartAPodThatRunsLeadsBackToItsJob) {
+  job("a");
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  world_.run(seconds(5));
+  world_.stop();
+  // Somebody settles it although its pod runs.
+  end_by_hand("a", "Failed", /*settled=*/true);
+  start();
+  const auto is_stopped = [this] {
+    const std::vector<Json> pods = world_.all("pods");
+    return pods.empty() || at(at(pods[0], "metadata"), "deletionTimestamp").is_string();
+  };
+  EXPECT_TRUE(world_.run_until(is_stopped, seconds(60)));
+}
+
+TEST_F(SettledJobsTest, TheLeaseThatGoesWithAJobLeadsNowhere) {
+  job("a");
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  const std::string uid = string_at(at(world_.find("durablejobs", "a"), "metadata"), "uid");
+  world_.create(kLeases, {{"metadata",
+                           {{"name", "holdfast-" + uid},
+                            {"labels", {{"holdfast.dev/job-uid", uid}}},
+                            {"ownerReferences", owned_by("a", uid)}}},
+                          {"spec", {{"holderIdentity", "pod/uid"}}}});
+  world_.run(seconds(5));
+  world_.stop();
+  start();
+  world_.run(seconds(30));
+  EXPECT_THAT(reads_, IsEmpty());
+}
+
+TEST_F(SettledJobsTest, APodOfAnotherJobOfItsNameCausesOneRead) {
+  job("a");
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  world_.create(kPods,
+                {{"metadata",
+                  {{"name", "a-1-other"},
+                   {"labels", {{"holdfast.dev/job-uid", "other"}}},
+                   {"ownerReferences", owned_by("a", "other")}}},
+                 {"spec", {{"containers", Json::array({{{"name", "main"}, {"image", "x"}}})}}}});
+  world_.run(minutes(1));
+  EXPECT_THAT(reads_.size(), ::testing::AllOf(::testing::Ge(1u), ::testing::Le(2u)));
+}
+
+TEST_F(SettledJobsTest, ItsTimeToLiveEndsInTime) {
+  job("a", {{"ttlSecondsAfterFinished", 120}});
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a"); }, seconds(10)));
+  world_.run(seconds(110));
+  EXPECT_FALSE(world_.find("durablejobs", "a").is_null());
+  EXPECT_TRUE(
+      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, seconds(15)));
+}
+
+TEST_F(SettledJobsTest, AfterARestartTheWalkFindsWhoseTimeEnds) {
+  job("a", {{"ttlSecondsAfterFinished", 3600}});
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  world_.stop();
+  start();
+  world_.run(minutes(58));
+  EXPECT_FALSE(world_.find("durablejobs", "a").is_null());
+  EXPECT_TRUE(
+      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, minutes(3)));
+}
+
+TEST_F(SettledJobsTest, AnEditOfAFinishedJobCountsWithTheNextWalk) {
+  job("a");
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  world_.run(minutes(2));
+  world_.patch(std::string(kJobs) + "/a", {{"spec", {{"ttlSecondsAfterFinished", 0}}}});
+  EXPECT_TRUE(
+      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, minutes(11)));
+}
+
+TEST_F(SettledJobsTest, TheWalkRecordsThatAFinishedJobWasEdited) {
+  job("a");
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  world_.run(minutes(2));
+  world_.patch(std::string(kJobs) + "/a", {{"spec", {{"ttlSecondsAfterFinished", 86400}}}});
+  EXPECT_TRUE(world_.run_until(
+      [&] {
+        return int_at(status("a"), "observedGeneration") ==
+               int_at(at(world_.find("durablejobs", "a"), "metadata"), "generation");
+      },
+      minutes(11)));
+}
+
+TEST_F(SettledJobsTest, ADeletedJobThatRunsIsReadOnceAndItsPodIsReleased) {
+  job("a");
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  world_.run(seconds(1));
+  reads_.clear();
+  world_.remove(std::string(kJobs) + "/a");
+  EXPECT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(10)));
+  EXPECT_FALSE(reads_.empty()) << "only a read says that it is gone";
+}
+
+TEST_F(SettledJobsTest, WhileTheReadFailsNothingIsTakenForDeleted) {
+  job("a");
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  refuse_ = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool is_read =
+        request.method == "GET" && request.target.starts_with(std::string(kJobs) + "/");
+    return is_read ? std::optional(ApiAnswer{503, "{}", 0}) : std::nullopt;
+  };
+  world_.remove(std::string(kJobs) + "/a");
+  world_.run(seconds(30));
+  EXPECT_TRUE(is_held());
+  refuse_ = nullptr;
+  EXPECT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(10)));
+}
+
+TEST_F(SettledJobsTest, FinishedJobsOfAnEarlierVersionAreSettledAFewInASecond) {
+  for (int i = 0; i < 60; ++i) {
+    job("old-" + std::to_string(i), {{"cancel", true}});
+  }
+  // An earlier version.
+  world_.before = [this](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.method != "PUT" || !request.target.ends_with("/status")) return std::nullopt;
+    Json body = Json::parse(request.body);
+    if (!bool_at(at(body, "status"), "settled")) return std::nullopt;
+    body["status"].erase("settled");
+    return ApiAnswer{200, world_.put(request.target, body).dump(), 0};
+  };
+  start();
+  world_.run(minutes(11));
+  world_.stop();
+  world_.before = nullptr;
+  const auto settled = [this] {
+    int count = 0;
+    for (const Json& one : world_.all("durablejobs"))
+      count += bool_at(at(one, "status"), "settled");
+    return count;
+  };
+  world_.start();
+  ASSERT_TRUE(world_.run_until([&] { return settled() >= 20; }, seconds(20)));
+  const int before = settled();
+  world_.run(seconds(1));
+  EXPECT_GE(settled() - before, 8);
+  EXPECT_LE(settled() - before, 11);
+  EXPECT_TRUE(world_.run_until([&] { return settled() == 60; }, seconds(5)));
+}
+
+TEST_F(SettledJobsTest, TheDurableJobOfABatchJobIsSettledOnceThatReportsItsEnd) {
+  world_.batch_jobs = true;
+  std::vector<std::string> ends;
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.method != "PUT") return std::nullopt;
+    const bool is_batch = request.target.starts_with(kBatchJobs);
+    const bool has_ended = request.body.find("\"Complete\"") != std::string::npos;
+    const bool settles = request.body.find("\"settled\":true") != std::string::npos;
+    if (is_batch && has_ended) ends.push_back("its Job");
+    if (!is_batch && has_ended) ends.push_back(settles ? "settled" : "ended");
+    return std::nullopt;
+  };
+  world_.create(
+      kBatchJobs,
+      {{"apiVersion", "batch/v1"},
+       {"kind", "Job"},
+       {"metadata", {{"name", "pi"}}},
+       {"spec",
+        {{"managedBy", "holdfast.dev/operator"},
+         {"template",
+          {{"spec",
+            {{"restartPolicy", "Never"},
+             {"containers",
+              Json::array({{{"name", "main"}, {"image", "x"}, {"command", {"/w"}}}})}}}}}}}});
+  start();
+  succeed();
+  EXPECT_TRUE(world_.run_until([&] { return is_settled("pi") && !is_held(); }, seconds(10)));
+  EXPECT_EQ(ends, (std::vector<std::string>{"ended", "its Job", "settled"}));
+}
+
+TEST_F(SettledJobsTest, AnEndThatABatchJobDoesNotReportYetIsFoundAlthoughItIsSettled) {
+  world_.batch_jobs = true;
+  world_.create(
+      kBatchJobs,
+      {{"apiVersion", "batch/v1"},
+       {"kind", "Job"},
+       {"metadata", {{"name", "pi"}}},
+       {"spec",
+        {{"managedBy", "holdfast.dev/operator"},
+         {"template",
+          {{"spec",
+            {{"restartPolicy", "Never"},
+             {"containers",
+              Json::array({{{"name", "main"}, {"image", "x"}, {"command", {"/w"}}}})}}}}}}}});
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  world_.run(seconds(5));
+  world_.stop();
+  end_by_hand("pi", "Failed", /*settled=*/true);
+  start();
+  EXPECT_TRUE(world_.run_until(
+      [&] {
+        return at(world_.find("jobs", "pi"), "status").dump().find("\"Failed\"") !=
+               std::string::npos;
+      },
+      seconds(60)));
+}
+
+TEST_F(SettledJobsTest, AnAPIServerThatCannotSelectChangesNothing) {
+  refuse_ = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.target.find("fieldSelector=status.settled") == std::string::npos) {
+      return std::nullopt;
+    }
+    return ApiAnswer{400,
+                     R"({"kind":"Status","status":"Failure","reason":"BadRequest","code":400,)"
+                     R"("message":"field label not supported: status.settled"})",
+                     0};
+  };
+  job("a", {{"ttlSecondsAfterFinished", 60}});
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(30)));
+  EXPECT_TRUE(
+      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, seconds(70)));
+}
+
+}  // namespace
+}  // namespace holdfast::jobs::testing
