@@ -35,7 +35,13 @@ void FinishedJobs::begin() {
 }
 
 void FinishedJobs::gained() {
-  if (begun_ && !pages_) walk_after(kFirstWalk);
+  if (!begun_) return;
+  if (pages_) {
+    walks_again_ = true;
+  } else if (walk_at_ > deps_.loop.now() + kFirstWalk) {
+    // Shards that come and go put no walk off.
+    walk_after(kFirstWalk);
+  }
 }
 
 void FinishedJobs::lost(int shard) {
@@ -96,6 +102,7 @@ reconciler::Settling FinishedJobs::settling(const codecs::CachedJob& job) {
 void FinishedJobs::walk_after(Duration delay) {
   deps_.loop.cancel(std::exchange(walk_timer_, 0));
   if (stopped_) return;
+  walk_at_ = deps_.loop.now() + delay;
   walk_timer_ = deps_.loop.call_after(delay, [this] {
     walk_timer_ = 0;
     if (!pages_) pages_.emplace(kPage);
@@ -134,7 +141,7 @@ void FinishedJobs::walk_ends(Duration next) {
   counts_ = std::exchange(walked_, {});
   pages_.reset();
   place_ = 0;
-  walk_after(next);
+  walk_after(std::exchange(walks_again_, false) ? Duration(kFirstWalk) : next);
 }
 
 void FinishedJobs::see(const codecs::CachedJob& job) {

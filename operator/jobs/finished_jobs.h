@@ -32,7 +32,7 @@ namespace holdfast::jobs {
 
 class FinishedJobs {
  public:
-  static constexpr std::chrono::seconds kFirstWalk{10};
+  static constexpr std::chrono::seconds kFirstWalk{2};
   static constexpr std::chrono::minutes kBetweenWalks{10};
   // While the API server cannot select.
   static constexpr std::chrono::minutes kWhileUnselected{1};
@@ -106,6 +106,8 @@ class FinishedJobs {
   bool begun_ = false;
   bool stopped_ = false;
   TimerId walk_timer_ = 0;
+  SteadyTime walk_at_{};      // when walk_timer_ ends
+  bool walks_again_ = false;  // a shard has come during the walk under way
   TimerId due_timer_ = 0;
 };
 
