@@ -98,6 +98,13 @@ std::string shard_label(int shard, int shards) {
   return std::to_string(shard) + "-of-" + std::to_string(shards);
 }
 
+bool names_another_shard(const std::string& label, const std::string& ours) {
+  const std::size_t end = label.find('-');
+  const bool is_alike =
+      end != std::string::npos && label.substr(end) == ours.substr(ours.find('-'));
+  return is_alike && label != ours;
+}
+
 std::optional<int> labelled_shard(const std::string& label, int shards) {
   int shard = 0;
   const char* const end = label.data() + label.size();

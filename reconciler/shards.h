@@ -31,6 +31,9 @@ std::string fixed_shard_key(const std::string& label, const std::string& uid);
 // The value of kShardLabel of a job's pods: "7-of-32". So replicas need to watch the pods of their
 // own shards only. With another number of shards, an old label means nothing.
 std::string shard_label(int shard, int shards);
+// Both are of the same number of shards, and name different ones. So who watches `ours` does not see
+// what has `label`.
+bool names_another_shard(const std::string& label, const std::string& ours);
 // None: no label of an installation with this number of shards.
 std::optional<int> labelled_shard(const std::string& label, int shards);
 

@@ -250,7 +250,8 @@ JobTexts decode_texts(const JsonView& json) {
   const JsonView pod_template = at(place, "template");
   // While a policy is missing, a job may be made that has neither template nor workerPool. No pod
   // can be made from an empty template, and the job ends with that reason.
-  const char* const none = at(place, "workerPool").is_object() ? "" : "{}";
+  const bool is_empty = spec.is_object() && !at(place, "workerPool").is_object();
+  const char* const none = is_empty ? "{}" : "";
   JobTexts texts{pod_template.is_object() ? std::string(pod_template.text()) : std::string(none),
                  shared_metadata(at(json, "metadata"))};
   texts.unknown = unknown_in_status(KnownKind::kDurableJob, at(json, "status"));

@@ -9,6 +9,7 @@
 #include "operator/jobs/writes.h"
 #include "operator/membership/lease_codec.h"
 #include "reconciler/names.h"
+#include "reconciler/shards.h"
 
 namespace holdfast::jobs {
 namespace {
@@ -92,7 +93,7 @@ Task<Result<>> LeaseWriter::send(const reconciler::WriteLease& write, const Writ
   co_return answer.error();
 }
 
-// The cache does not show the Lease: it is new, or somebody removed its label.
+// The cache does not show the Lease: it is new, or somebody changed its labels.
 Task<Result<>> LeaseWriter::on_exists(const reconciler::WriteLease& write,
                                       const WriteSetting& setting) {
   const codecs::CachedJob& job = setting.job;
@@ -110,7 +111,9 @@ Task<Result<>> LeaseWriter::on_exists(const reconciler::WriteLease& write,
   }
   memory.own.lease = std::max(memory.own.lease, meta.version);
   const JsonView labels = at(at(*answer, "metadata"), "labels");
-  if (string_at(labels, reconciler::kJobUidLabel) == job.uid) {
+  const bool is_hidden = reconciler::names_another_shard(
+      string_at(labels, reconciler::kShardLabel), ownership_.shard_label(setting.claim.shard));
+  if (string_at(labels, reconciler::kJobUidLabel) == job.uid && !is_hidden) {
     co_return make_error(ErrorCode::kConflict, "the job's Lease exists but is not cached yet");
   }
   reconciler::WriteLease again = write;

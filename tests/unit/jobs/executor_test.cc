@@ -566,6 +566,38 @@ TEST_F(ExecutorTest, AGrantWhoseAnswerIsLostMayHaveBeenMade) {
   EXPECT_FALSE(memory_.attempts[1].lease_asked) << "a refusal is no grant";
 }
 
+// No watch of this replica shows a Lease that bears another shard's label.
+TEST_F(ExecutorTest, ALeaseThatItsLabelHidesGetsItsLabelBack) {
+  for (const char* const label : {"0-of-32", "5-of-32", "5-of-16", ""}) {
+    decision_.writes = {reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};
+    const auto done = perform();
+    transport_.answer(409, R"({"kind": "Status", "reason": "AlreadyExists", "message": "there"})");
+    loop_.run_ready();
+    Json found = {
+        {"metadata",
+         {{"name", "holdfast-job-uid"},
+          {"namespace", "default"},
+          {"uid", "lease-uid"},
+          {"resourceVersion", "9"},
+          {"labels", {{"holdfast.dev/job-uid", "job-uid"}, {"holdfast.dev/shard", label}}},
+          {"ownerReferences", Json::array({{{"apiVersion", "holdfast.dev/v1alpha1"},
+                                            {"kind", "DurableJob"},
+                                            {"name", "train"},
+                                            {"uid", "job-uid"},
+                                            {"controller", true}}})}}}};
+    transport_.answer(200, found.dump());
+    loop_.run_ready();
+    const bool is_hidden = std::string(label) == "5-of-32";
+    ASSERT_EQ(transport_.pending(), is_hidden ? 1U : 0U) << label;
+    if (!is_hidden) continue;
+    const Json put = Json::parse(transport_.request().body);
+    EXPECT_EQ(put["metadata"]["labels"]["holdfast.dev/shard"], "0-of-32");
+    EXPECT_EQ(put["metadata"]["resourceVersion"], "9");
+    transport_.answer(200, found.dump());
+    loop_.run_ready();
+  }
+}
+
 TEST_F(ExecutorTest, ARefusedLeaseIsRememberedAndHasTheJobDecidedAgainWithoutIt) {
   transport_.date = Time(std::chrono::seconds(1'800'000'000));
   decision_.writes = {decision_.writes[0], reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};

@@ -114,7 +114,7 @@ TEST(WorkerLeases, RevokedAndCutOffAreSwapsOfTheVersionThatWasRead) {
   EXPECT_EQ(last.cut_off_why, "it has ended");
   EXPECT_FALSE(last.out_of_memory);
   EXPECT_EQ(last.renewed, decoded(before).renewed);
-  EXPECT_EQ(cut_off["metadata"]["labels"], before["metadata"]["labels"]);
+  EXPECT_EQ(cut_off["metadata"]["labels"], revoked["metadata"]["labels"]);
   EXPECT_EQ(cut_off["metadata"]["ownerReferences"], before["metadata"]["ownerReferences"]);
   EXPECT_EQ(cut_off["spec"]["leaseDurationSeconds"], 15);
 }
