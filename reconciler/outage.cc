@@ -28,9 +28,9 @@ void HolderCount::add(const LeaseView& lease, seconds lease_duration, const Stat
   if (is_overdue(lease, lease_duration, now)) ++lost;
 }
 
-int in_all_shards(int in_ours, std::size_t held, int shards) {
-  const auto ours = static_cast<std::int64_t>(std::max<std::size_t>(held, 1));
-  return static_cast<int>(std::int64_t{in_ours} * shards / ours);
+int in_all_shards(int counted, std::size_t watched, int shards) {
+  const auto ours = static_cast<std::int64_t>(std::max<std::size_t>(watched, 1));
+  return static_cast<int>(std::int64_t{counted} * shards / ours);
 }
 
 Duration restart_wait(int lost, const std::string& job_uid, std::int64_t attempt) {

@@ -24,7 +24,7 @@ inline constexpr seconds kLongestSpread{300};
 // True if the holder has not renewed for 2/3 of the duration: its agent has fenced itself.
 bool is_overdue(const LeaseView& lease, seconds lease_duration, Time now);
 
-// All holders of the shards that this replica has.
+// All holders of the shards that this replica watches.
 struct HolderCount {
   int held = 0;  // the recorded attempt runs, or was lost and has no successor yet
   int lost = 0;  // of these: overdue, or already delayed by this
@@ -34,8 +34,8 @@ struct HolderCount {
   int lost_together() const { return 2 * lost > held ? lost : 0; }
 };
 
-// What all replicas count, if one has counted so many in `held` of all `shards`.
-int in_all_shards(int in_ours, std::size_t held, int shards);
+// What all replicas count, if one has counted so many in `watched` of all `shards`.
+int in_all_shards(int counted, std::size_t watched, int shards);
 
 // The extra wait of the next attempt after its back-off, if `lost` attempts were lost together. It
 // is at most min(lost / kRestartsPerSecond, kLongestSpread), and zero up to kRestartsAtOnce. It

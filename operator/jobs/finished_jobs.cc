@@ -30,18 +30,15 @@ FinishedJobs::FinishedJobs(Dependencies dependencies, std::vector<std::string> n
 }
 
 void FinishedJobs::begin() {
-  begun_ = true;
+  begun_ = walks_soon_ = true;
   walk_after(kFirstWalk);
 }
 
 void FinishedJobs::gained() {
-  if (!begun_) return;
-  if (pages_) {
-    walks_again_ = true;
-  } else if (walk_at_ > deps_.loop.now() + kFirstWalk) {
-    // Shards that come and go put no walk off.
-    walk_after(kFirstWalk);
-  }
+  // Shards that come and go put no walk off.
+  if (!begun_ || walks_soon_) return;
+  walks_soon_ = true;
+  if (!pages_) walk_after(kFirstWalk);
 }
 
 void FinishedJobs::lost(int shard) {
@@ -102,10 +99,12 @@ reconciler::Settling FinishedJobs::settling(const codecs::CachedJob& job) {
 void FinishedJobs::walk_after(Duration delay) {
   deps_.loop.cancel(std::exchange(walk_timer_, 0));
   if (stopped_) return;
-  walk_at_ = deps_.loop.now() + delay;
   walk_timer_ = deps_.loop.call_after(delay, [this] {
     walk_timer_ = 0;
-    if (!pages_) pages_.emplace(kPage);
+    if (!pages_) {
+      pages_.emplace(kPage);
+      walks_soon_ = false;
+    }
     spawn(walk_on());
   });
 }
@@ -141,7 +140,7 @@ void FinishedJobs::walk_ends(Duration next) {
   counts_ = std::exchange(walked_, {});
   pages_.reset();
   place_ = 0;
-  walk_after(std::exchange(walks_again_, false) ? Duration(kFirstWalk) : next);
+  walk_after(walks_soon_ ? Duration(kFirstWalk) : next);
 }
 
 void FinishedJobs::see(const codecs::CachedJob& job) {

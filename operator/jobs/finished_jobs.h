@@ -106,8 +106,7 @@ class FinishedJobs {
   bool begun_ = false;
   bool stopped_ = false;
   TimerId walk_timer_ = 0;
-  SteadyTime walk_at_{};      // when walk_timer_ ends
-  bool walks_again_ = false;  // a shard has come during the walk under way
+  bool walks_soon_ = false;  // a shard has come since the last walk began
   TimerId due_timer_ = 0;
 };
 

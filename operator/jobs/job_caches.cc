@@ -35,8 +35,8 @@ void JobCaches::own_pods_lag(const codecs::CachedJob& job, int pods) const {
   }
 }
 
-int JobCaches::in_all_shards(int in_ours) const {
-  return reconciler::in_all_shards(in_ours, membership_.held_shards().size(), membership_.shards());
+int JobCaches::in_all_shards(int watched) const {
+  return reconciler::in_all_shards(watched, pod_shards_.shards_read(), membership_.shards());
 }
 
 int JobCaches::shard_of(const codecs::CachedPod& pod) const {

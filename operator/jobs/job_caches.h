@@ -42,8 +42,8 @@ class JobCaches {
   // This replica has the job's shard, even if it will be handed over.
   bool holds_shard_of(const codecs::CachedJob& job) const { return holds_shard(shard_of(job)); }
   bool holds_shard(int shard) const { return membership_.holds_shard(shard); }
-  // What all replicas count, if this one has counted so many in its shards.
-  int in_all_shards(int in_ours) const;
+  // What all replicas count, if this one has counted so many in the shards that it watches.
+  int in_all_shards(int watched) const;
 
   // Before that, nothing is done about the namespace's jobs, or the jobs of the shard there.
   bool has_read(const std::string& namespace_) const { return readings_.read(namespace_); }

@@ -15,20 +15,20 @@ int LostHolders::lost_together(const codecs::CachedJob& job, const reconciler::R
       !caches_.heartbeats().unheard_since_gap(lease)) {
     return 0;
   }
-  return caches_.in_all_shards(count().lost_together());
+  return count();
 }
 
-const reconciler::HolderCount& LostHolders::count() {
+int LostHolders::count() {
   const SteadyTime steady = loop_.now();
-  if (counted_at_ && steady - *counted_at_ < kCountInterval) return holders_;
+  if (counted_at_ && steady - *counted_at_ < kCountInterval) return lost_together_;
   counted_at_ = steady;
-  holders_ = {};
+  reconciler::HolderCount holders;
   caches_.heartbeats().cached().for_each([&](const codecs::HeartbeatPtr& lease) {
     const codecs::JobPtr job = caches_.job_of(*lease);
-    if (!job || !job->job.spec.heartbeat || !caches_.holds_shard_of(*job)) return;
-    holders_.add(lease->lease, job->job.spec.heartbeat->lease_duration, job->job.status, now());
+    if (!job || !job->job.spec.heartbeat) return;
+    holders.add(lease->lease, job->job.spec.heartbeat->lease_duration, job->job.status, now());
   });
-  return holders_;
+  return lost_together_ = caches_.in_all_shards(holders.lost_together());
 }
 
 }  // namespace holdfast::jobs

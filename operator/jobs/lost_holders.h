@@ -1,6 +1,6 @@
 // How many holders of job Leases an outage of the API server lost together, which spreads their
-// next attempts. A replica counts those of its own shards, and takes the others for as many in each
-// shard. The rules are in reconciler/outage.h. Loop only.
+// next attempts. A replica counts those of the shards that it watches, and takes the others for as
+// many in each shard. The rules are in reconciler/outage.h. Loop only.
 #pragma once
 
 #include <optional>
@@ -22,13 +22,13 @@ class LostHolders {
                     const codecs::CachedHeartbeat& lease);
 
  private:
-  const reconciler::HolderCount& count();
+  int count();
   Time now() const { return client_.server_clock().now(loop_.now()); }
 
   Loop& loop_;
   const kube::Client& client_;
   const JobCaches& caches_;
-  reconciler::HolderCount holders_;
+  int lost_together_ = 0;
   std::optional<SteadyTime> counted_at_;
 };
 

@@ -133,6 +133,11 @@ bool PodShards::read(int shard) const {
                      [&](const Watched& one) { return is_read(one) || in_trouble(one); });
 }
 
+std::size_t PodShards::shards_read() const {
+  return static_cast<std::size_t>(std::count_if(selected_.begin(), selected_.end(),
+                                                [this](const int shard) { return read(shard); }));
+}
+
 void PodShards::on_progress() {
   for (Watched& one : watched_) {
     const std::uint64_t before = std::exchange(one.widened, widened(one.namespace_));

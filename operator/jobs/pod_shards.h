@@ -14,6 +14,7 @@
 // Loop only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <set>
@@ -55,6 +56,8 @@ class PodShards {
   bool read(int shard, const std::string& namespace_) const;
   // True if it is read in each namespace that can be watched.
   bool read(int shard) const;
+  // How many are, whether or not they are held.
+  std::size_t shards_read() const;
 
   // What belongs to new shards is being listed, and nothing has failed so far. Meanwhile the replica
   // sees no change of what it had.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "operator/codecs/job_codec.h"
 #include "tests/simulation/run.h"
@@ -75,17 +77,15 @@ TEST(Simulation, AProfileIsCalmOrFullOfFaultsAsItSays) {
 }
 
 // In a world without faults an attempt that is lost is lost falsely, and a minute later each job
-// has been looked at and each pod's end is on record, but for what came just now.
-constexpr std::chrono::seconds kReaction{3};
-void complain_of_what_is_left(World& world) {
-  std::set<std::string> ended;  // pods, by name
-  const Json::json_pointer finished("/status/containerStatuses/0/state/terminated/finishedAt");
+// has been looked at and each pod's end is on record. What came just now waits for the second look.
+using Attempts = std::set<std::pair<std::string, std::int64_t>>;
+Attempts what_is_left(World& world) {
+  Attempts left;
+  std::map<std::string, std::string> ended;  // pods, by name
   world.server().for_each("pods", [&](const Json& pod) {
     const std::string phase = string_at(at(pod, "status"), "phase");
-    const auto when = parse_time(pod.value(finished, ""));
-    const bool is_new = when && world.gateway().wall_clock() - *when < kReaction;
-    if ((phase == "Succeeded" || phase == "Failed") && !is_new) {
-      ended.insert(string_at(at(pod, "metadata"), "name"));
+    if (phase == "Succeeded" || phase == "Failed") {
+      ended[string_at(at(pod, "metadata"), "name")] = phase;
     }
   });
   world.server().for_each("durablejobs", [&](const Json& json) {
@@ -100,14 +100,24 @@ void complain_of_what_is_left(World& world) {
     if (job.status.disruptions > 0 && !may_time_out) {
       world.ledger().complain(job.name + " has lost an attempt");
     }
-    if (world.gateway().wall_clock() - job.created < kReaction) return;
     const bool unseen = job.status.phase == reconciler::Phase::kNone;
     const auto& runs = job.status.runs;
     const bool unrecorded = std::any_of(runs.begin(), runs.end(), [&](const reconciler::Run& run) {
       return run.open() && ended.count(run.pod_name) > 0;
     });
-    if (unseen || unrecorded) world.ledger().complain(job.name + " does not go on");
+    if (unseen || unrecorded) left.emplace(job.uid, job.status.attempt);
   });
+  return left;
+}
+
+void complain_of_what_is_left(World& world) {
+  world.scheduler().at(world.scheduler().now() + std::chrono::seconds(3),
+                       [&world, before = what_is_left(world)] {
+                         for (const auto& attempt : what_is_left(world)) {
+                           if (before.count(attempt) == 0) continue;
+                           world.ledger().complain(attempt.first + " does not go on");
+                         }
+                       });
 }
 
 TEST(Simulation, AnApiServerThatIsAwayForHalfAnHourCostsNoAttemptAndAllGoesOnWithinAMinute) {
