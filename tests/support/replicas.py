@@ -45,7 +45,7 @@ def admit(cluster, user):
     """Gives a user the operator's rights."""
     objects = [it for it in yaml.safe_load_all(RBAC_PATH.read_text()) if it["kind"] in ("RoleBinding", "ClusterRoleBinding")]
     for item in objects:
-        item["metadata"]["name"] = user
+        item["metadata"]["name"] = f"{user}-{item['metadata']['name']}"
         item["subjects"][0]["name"] = user
     cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
     return cluster.kubeconfig_for(user)
