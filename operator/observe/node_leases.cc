@@ -51,6 +51,11 @@ NodeLeases::Silence NodeLeases::silence(const std::string& node, Duration window
   return silence;
 }
 
+bool NodeLeases::renews(const std::string& node) {
+  const auto silent = tracker_.silent_for(node, time().now, time().epoch);
+  return silent && *silent < reconciler::kFirstLook && time().now - time().epoch > *silent;
+}
+
 void NodeLeases::keep_every_window(WindowKeeper& windows,
                                    const std::function<int(const std::string&)>& shard_of) {
   windows.add("silent", {tracker_, [this](const std::string&) { return time(); },

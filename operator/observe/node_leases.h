@@ -38,6 +38,9 @@ class NodeLeases {
   // `window`: how long it may last. `asked`: up to when.
   Silence silence(const std::string& node, Duration window, const LookTimes& asked = {});
 
+  // This process has seen it renew.
+  bool renews(const std::string& node);
+
   // Records the silence of every node, by one shard each. So in_doubt() counts the same nodes after
   // a restart.
   void keep_every_window(WindowKeeper& windows,

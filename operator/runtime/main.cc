@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "operator/runtime/observe_process.h"
 #include "operator/runtime/options.h"
 #include "operator/runtime/process.h"
 #include "operator/runtime/release_pods.h"
@@ -38,6 +39,9 @@ int main(int argc, char** argv) {
                                    {"id", options->replica.id},
                                    {"namespace", options->replica.namespace_}});
     if (options->release_pods) return runtime::run_release_pods(*options, log);
+    if (options->rescue.mode == runtime::Options::Rescue::Mode::kObserve) {
+      return runtime::run_observer(*options, log);
+    }
     runtime::Process process(*options, log);
     return process.run();
   } catch (const std::exception& error) {

@@ -52,7 +52,7 @@ struct Options {
   std::string batch_jobs;
   // What is done for pods of other controllers on silent nodes (docs/rescue.md).
   struct Rescue {
-    enum class Mode { kOff, kOn };
+    enum class Mode { kOff, kObserve, kOn };
     Mode mode = Mode::kOff;
     std::vector<std::string> namespaces;  // sorted, each once; empty: watch_namespaces
     std::set<std::string> owners = {"Workflow", "EphemeralRunner", "RayCluster"};
