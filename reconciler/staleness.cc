@@ -5,7 +5,6 @@
 namespace holdfast::reconciler {
 namespace {
 
-constexpr std::size_t kBreakerMinimum = 3;
 constexpr std::size_t kBreakerPercent = 55;
 constexpr std::size_t kMaxHeldBack = 100'000;
 // Far less than half of the shortest window.

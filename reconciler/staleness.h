@@ -69,6 +69,9 @@ inline constexpr std::chrono::seconds kFirstLook{15};
 // every second, and is shorter than any window.
 Duration agent_first_look(Duration lease_duration);
 
+// Of other records: fewer say nothing about the path to them.
+inline constexpr std::size_t kBreakerMinimum = 3;
+
 // When each record (e.g. a node's Lease) last changed, in live time. Also the silence that earlier
 // processes or other replicas have seen (carry()).
 class RecordTracker {

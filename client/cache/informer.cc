@@ -121,8 +121,8 @@ bool Informer::is_unselected() const {
   return !state_->field_selector.empty() && state_->kind.field_selector.empty();
 }
 
-void Informer::widen(const std::string& label_selector) {
-  state_->select(label_selector);
+void Informer::widen(const Selector& selector) {
+  state_->select(selector);
   ++state_->widened;
   if (!state_->running) return;
   for (const auto& reflector : state_->reflectors) {
@@ -130,18 +130,29 @@ void Informer::widen(const std::string& label_selector) {
   }
 }
 
-void Informer::narrow(const std::string& label_selector,
-                      const std::function<bool(const ObjectPtr& object)>& keep) {
-  state_->select(label_selector);
-  std::vector<std::string> dropped;
+std::vector<ObjectPtr> Informer::narrow(const Selector& selector,
+                                        const std::function<bool(const ObjectPtr& object)>& keep) {
+  state_->select(selector);
+  std::vector<std::string> keys;
   state_->store.for_each([&](const ObjectPtr& object) {
-    if (!keep(object)) dropped.push_back(object->key());
+    if (!keep(object)) keys.push_back(object->key());
   });
-  for (const std::string& key : dropped) state_->store.erase(key);
-  if (!state_->running) return;
+  std::vector<ObjectPtr> dropped;
+  for (const std::string& key : keys) {
+    state_->kept.erase(key);
+    dropped.push_back(state_->store.erase(key));
+  }
+  if (!state_->running) return dropped;
   for (const auto& reflector : state_->reflectors) {
     state_->feed(*reflector, reflector->machine.narrowed());
   }
+  return dropped;
+}
+
+void Informer::report_gone(std::vector<ObjectPtr> dropped) {
+  std::vector<Change> changes;
+  for (ObjectPtr& object : dropped) changes.push_back({std::move(object), nullptr, false});
+  state_->deliver(changes);
 }
 
 std::uint64_t Informer::widened(const std::string& namespace_) const {

@@ -15,6 +15,7 @@ namespace {
 
 // The schema's limit for status.run().progress.
 constexpr std::size_t kMessageLimit = 256;
+constexpr std::size_t kMaxLabelBytes = 63;
 constexpr double kLongestAge = 366.0 * 24 * 3600;
 
 // Seconds, with or without a fraction. A worker wrote the text, so it may be anything.
@@ -97,11 +98,13 @@ HeartbeatPtr decode_heartbeat(const JsonView& json) {
   lease.stage = string_at(annotations, reconciler::kStageLabel);
   lease.deferrals = decode_count(string_at(annotations, kDeferralsAnnotation));
   cached->mark = string_at(annotations, kProgressAnnotation);
+  cached->shard_label = string_at(at(meta, "labels"), reconciler::kShardLabel);
+  if (cached->shard_label.size() > kMaxLabelBytes) cached->shard_label.clear();
   return cached;
 }
 
 std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
-                           Time now) {
+                           Time now, const std::string& shard_label) {
   Json meta = {
       {"name", lease_name(job, write)},
       {"namespace", job.namespace_},
@@ -112,6 +115,7 @@ std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLe
                                         {"name", job.name},
                                         {"uid", job.uid},
                                         {"controller", true}}})}};
+  if (!shard_label.empty()) meta["labels"][reconciler::kShardLabel] = shard_label;
   if (!write.stage.empty()) meta["annotations"][reconciler::kStageLabel] = write.stage;
   if (!write.checkpoint.empty()) meta["annotations"][kCheckpointAnnotation] = write.checkpoint;
   if (!write.uid.empty()) {

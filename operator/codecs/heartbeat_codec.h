@@ -4,6 +4,7 @@
 //     spec.holderIdentity     <pod name>/<pod UID>; absent: nobody
 //     spec.leaseTransitions   the attempt
 //     spec.renewTime          absent until the holder has renewed it
+//     label holdfast.dev/shard  the job's shard, since it last changed hands
 //     holdfast.dev/granted    the last holder that it was granted to
 //     holdfast.dev/stage      of a job with stages: the stage that it is for
 //     holdfast.dev/checkpoint the worker's, kept when the Lease changes hands within a stage
@@ -25,6 +26,7 @@ struct CachedHeartbeat : kube::Object {
   reconciler::LeaseView lease;
   std::string job_name;  // of the DurableJob that owns it
   std::string mark;      // the progress annotation
+  std::string shard_label;
 };
 using HeartbeatPtr = std::shared_ptr<const CachedHeartbeat>;
 
@@ -42,6 +44,6 @@ HeartbeatPtr decode_heartbeat(const JsonView& json);
 // The body of the PUT, or of the POST if write.uid is empty. It drops the reports of earlier
 // holders, but for the checkpoint.
 std::string heartbeat_body(const reconciler::Job& job, const reconciler::WriteLease& write,
-                           Time now);
+                           Time now, const std::string& shard_label = "");
 
 }  // namespace holdfast::codecs

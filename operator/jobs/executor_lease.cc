@@ -67,7 +67,8 @@ Task<Result<WriteOutcome>> LeaseWriter::remove(const reconciler::DeleteLease& wr
 Task<Result<>> LeaseWriter::send(const reconciler::WriteLease& write, const WriteSetting& setting) {
   const codecs::CachedJob& job = setting.job;
   const std::string body =
-      codecs::heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()));
+      codecs::heartbeat_body(job.job, write, client_.server_clock().now(loop_.now()),
+                             ownership_.shard_label(setting.claim.shard));
   const std::string path =
       write.uid.empty()
           ? kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, job.namespace_)
@@ -121,9 +122,11 @@ Task<Result<>> LeaseWriter::on_exists(const reconciler::WriteLease& write,
   if (string_at(annotations, reconciler::kStageLabel) == again.stage) {
     again.checkpoint = string_at(annotations, kCheckpointAnnotation);
   }
-  auto put = client_.put(
-      path, codecs::heartbeat_body(job.job, again, client_.server_clock().now(loop_.now())),
-      ownership_.in_time());
+  auto put =
+      client_.put(path,
+                  codecs::heartbeat_body(job.job, again, client_.server_clock().now(loop_.now()),
+                                         ownership_.shard_label(setting.claim.shard)),
+                  ownership_.in_time());
   const Result<JsonDocument> labelled = co_await put;
   if (!labelled) co_return labelled.error();
   controller::raise(memory.own.lease, *labelled);

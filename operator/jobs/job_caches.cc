@@ -8,13 +8,14 @@ namespace holdfast::jobs {
 JobCaches::JobCaches(cache::View<codecs::CachedJob> jobs, cache::View<codecs::CachedPod> pods,
                      observe::HeartbeatMonitor& heartbeats,
                      const membership::Membership& membership,
-                     const observe::NamespaceReadings& readings, const PodShards& pod_shards)
+                     const observe::NamespaceReadings& readings,
+                     const WatchedShards& watched_shards)
     : jobs_(jobs),
       pods_(pods),
       heartbeats_(heartbeats),
       membership_(membership),
       readings_(readings),
-      pod_shards_(pod_shards) {
+      watched_shards_(watched_shards) {
   add_pod_indexes(pods_->store());
 }
 
@@ -35,11 +36,22 @@ void JobCaches::own_pods_lag(const codecs::CachedJob& job, int pods) const {
 }
 
 int JobCaches::shard_of(const codecs::CachedPod& pod) const {
-  return membership_.shard_of_pod(pod.pod.shard_label, pod.job_uid());
+  // By its label, or else by the UID of its job.
+  return membership_.labelled(pod.pod.shard_label).value_or(membership_.shard_of(pod.job_uid()));
 }
 
 int JobCaches::shard_of(const codecs::CachedJob& job) const {
   return membership_.shard_of(reconciler::shard_key(job.job));
+}
+
+bool JobCaches::may_be_ours(const codecs::CachedHeartbeat& lease) const {
+  if (const auto shard = membership_.labelled(lease.shard_label)) return holds_shard(*shard);
+  return membership_.holds(lease.owner_uid) || membership_.holds(lease.namespace_);
+}
+
+int JobCaches::in_all(int ours) const {
+  const auto held = static_cast<int>(membership_.held_shards().size());
+  return held == 0 ? ours : ours * membership_.shards() / held;
 }
 
 }  // namespace holdfast::jobs

@@ -7,7 +7,7 @@
 #include "client/cache/view.h"
 #include "operator/codecs/job_codec.h"
 #include "operator/codecs/pod_codec.h"
-#include "operator/jobs/pod_shards.h"
+#include "operator/jobs/watched_shards.h"
 #include "operator/membership/membership.h"
 #include "operator/observe/heartbeat_monitor.h"
 #include "operator/observe/namespace_readings.h"
@@ -19,7 +19,7 @@ class JobCaches {
   // `jobs` and `pods` are of job_kind() and pod_kind(). Adds the indexes of pods (pod_index.h).
   JobCaches(cache::View<codecs::CachedJob> jobs, cache::View<codecs::CachedPod> pods,
             observe::HeartbeatMonitor& heartbeats, const membership::Membership& membership,
-            const observe::NamespaceReadings& readings, const PodShards& pod_shards);
+            const observe::NamespaceReadings& readings, const WatchedShards& watched_shards);
 
   const cache::View<codecs::CachedJob>& jobs() const { return jobs_; }
   const cache::View<codecs::CachedPod>& pods() const { return pods_; }
@@ -39,6 +39,11 @@ class JobCaches {
 
   int shard_of(const codecs::CachedPod& pod) const;
   int shard_of(const codecs::CachedJob& job) const;
+  // The Lease may be of a job of this replica's shards. Without a label its job's UID or its
+  // namespace says the shard.
+  bool may_be_ours(const codecs::CachedHeartbeat& lease) const;
+  // What all replicas together have, if this one has so many.
+  int in_all(int ours) const;
   // This replica has the job's shard, even if it will be handed over.
   bool holds_shard_of(const codecs::CachedJob& job) const { return holds_shard(shard_of(job)); }
   bool holds_shard(int shard) const { return membership_.holds_shard(shard); }
@@ -46,7 +51,7 @@ class JobCaches {
   // Before that, nothing is done about the namespace's jobs, or the jobs of the shard there.
   bool has_read(const std::string& namespace_) const { return readings_.read(namespace_); }
   bool has_read_pods(int shard, const std::string& namespace_) const {
-    return pod_shards_.read(shard, namespace_);
+    return watched_shards_.read(shard, namespace_);
   }
 
  private:
@@ -55,7 +60,7 @@ class JobCaches {
   observe::HeartbeatMonitor& heartbeats_;
   const membership::Membership& membership_;
   const observe::NamespaceReadings& readings_;
-  const PodShards& pod_shards_;
+  const WatchedShards& watched_shards_;
 };
 
 }  // namespace holdfast::jobs

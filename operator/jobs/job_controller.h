@@ -32,8 +32,8 @@
 #include "operator/jobs/job_triggers.h"
 #include "operator/jobs/pod_creations.h"
 #include "operator/jobs/pod_index.h"
-#include "operator/jobs/pod_shards.h"
 #include "operator/jobs/stray_pods.h"
+#include "operator/jobs/watched_shards.h"
 #include "operator/membership/membership.h"
 #include "operator/observe/heartbeat_monitor.h"
 #include "operator/observe/namespace_readings.h"
@@ -58,7 +58,7 @@ class JobController : public controller::Controller {
     observe::WindowKeeper& windows;
     membership::Membership& membership;
     const observe::NamespaceReadings& readings;
-    const PodShards& pod_shards;
+    const WatchedShards& watched_shards;
     JobNeighbours neighbours;
   };
   struct Config {

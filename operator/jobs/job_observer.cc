@@ -1,13 +1,21 @@
 #include "operator/jobs/job_observer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "operator/jobs/pod_index.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
+#include "reconciler/shards.h"
 
 namespace holdfast::jobs {
+namespace {
+
+// A kubelet renews each 10 s: half of it must be longer.
+constexpr std::chrono::seconds kNodesWindow{25};
+
+}  // namespace
 
 const LiveRun* JobObserver::Sight::read(const reconciler::Run& run) const {
   const auto found = live.find(run.index);
@@ -28,7 +36,11 @@ reconciler::JobView JobObserver::view(const codecs::CachedJob& job, JobMemory& m
   const auto find = [&](const std::string& name) { return deps_.caches.pod(job.namespace_, name); };
   view.job = job.job;
   view.pods = pods_to_judge(job, indexed_pods(job, with_settled), find, live);
-  view.shard_label = deps_.membership.shard_label(deps_.caches.shard_of(job));
+  const int shard = deps_.caches.shard_of(job);
+  const int own = deps_.membership.shard_of(reconciler::own_shard_key(job.job));
+  view.belongs_elsewhere = !reconciler::may_have_any_shard(job.job) && shard != own &&
+                           !is_terminal(job.job.status.phase) && !job.job.deleting;
+  view.shard_label = deps_.membership.shard_label(view.belongs_elsewhere ? own : shard);
   view.runs.resize(job.job.status.runs.size());
   deps_.neighbours.show_slots(job, view);
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
@@ -138,6 +150,13 @@ void JobObserver::observe_lease(const Sight& sight, std::size_t position) {
     reconciler::LeaseObservation& observed = seen.observed.lease;
     observed = heartbeats.observe(*lease, job.job.spec.heartbeat->lease_duration, sight.asked);
     const codecs::PodPtr granted = granted_pod_of(*lease, read);
+    // Others' holders are not watched, and a few of our own say too little.
+    const Duration window = job.job.spec.heartbeat->lease_duration;
+    const bool is_silent = observed.silent_for >= window && heartbeats.knows_few();
+    if (is_silent && granted &&
+        deps_.nodes.in_doubt(granted->pod.node_name, std::max<Duration>(window, kNodesWindow))) {
+      observed.breaker = true;
+    }
     if (granted && reconciler::worker_is_stopped(granted->pod)) {
       runs[run.index].stopped_holder = lease->lease.granted;
     }

@@ -246,7 +246,8 @@ bool JobReconciler::leads_back(const std::string& key) {
   const std::string ns = kube::namespace_of(key);
   const auto leases = caches_.heartbeats().of_job(ns, key.substr(ns.size() + 1));
   return std::any_of(leases.begin(), leases.end(), [&](const codecs::HeartbeatPtr& lease) {
-    return jobs::leads_back(*lease) && (!left || lease->owner_uid == *left);
+    return jobs::leads_back(*lease) && caches_.may_be_ours(*lease) &&
+           (!left || lease->owner_uid == *left);
   });
 }
 

@@ -15,7 +15,7 @@ int LostHolders::lost_together(const codecs::CachedJob& job, const reconciler::R
       !caches_.heartbeats().unheard_since_gap(lease)) {
     return 0;
   }
-  return count().lost_together();
+  return caches_.in_all(count().lost_together());
 }
 
 const reconciler::HolderCount& LostHolders::count() {

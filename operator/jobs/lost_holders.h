@@ -1,5 +1,6 @@
 // How many holders of job Leases an outage of the API server lost together, which spreads their
-// next attempts. The rules are in reconciler/outage.h. Loop only.
+// next attempts. A replica counts those of its own jobs, and all others lost as many for each
+// shard. The rules are in reconciler/outage.h. Loop only.
 #pragma once
 
 #include <optional>

@@ -29,7 +29,7 @@ LaneController::LaneController(Dependencies deps)
       guard_(std::move(deps.guard)),
       mirrored_(std::move(deps.mirrored)),
       membership_(deps.membership),
-      facts_({jobs_, batch_jobs_, deps.pods, deps.pod_shards, deps.namespaces, membership_}),
+      facts_({jobs_, batch_jobs_, deps.pods, deps.watched_shards, deps.namespaces, membership_}),
       requests_({loop_, client_, deps.events, membership_, facts_,
                  [this](const std::string& key) { pool_.queue().add(key); },
                  std::move(deps.look_for)}),

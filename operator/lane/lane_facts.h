@@ -13,7 +13,7 @@
 #include "client/cache/view.h"
 #include "lane/decide.h"
 #include "operator/codecs/job_codec.h"
-#include "operator/jobs/pod_shards.h"
+#include "operator/jobs/watched_shards.h"
 #include "operator/lane/batch_job_codec.h"
 #include "operator/membership/membership.h"
 
@@ -41,7 +41,7 @@ class LaneFacts {
     cache::View<CachedBatchJob> batch_jobs;
     // Of pod_kind(), and which of them are read.
     cache::View<codecs::CachedPod> pods;
-    const jobs::PodShards& pod_shards;
+    const jobs::WatchedShards& watched_shards;
     // Of selected_namespace_kind(); null: all namespaces.
     cache::Informer* namespaces;
     const membership::Membership& membership;

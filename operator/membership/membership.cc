@@ -42,9 +42,8 @@ int Membership::shard_of(const std::string& key) const {
   return reconciler::shard_of(key, requests_.config().shards);
 }
 
-int Membership::shard_of_pod(const std::string& label, const std::string& job_uid) const {
-  const auto labelled = reconciler::labelled_shard(label, requests_.config().shards);
-  return labelled ? *labelled : shard_of(job_uid);
+std::optional<int> Membership::labelled(const std::string& label) const {
+  return reconciler::labelled_shard(label, shards());
 }
 
 std::string Membership::shard_label(int shard) const {

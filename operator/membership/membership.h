@@ -83,8 +83,9 @@ class Membership : public Ownership {
   bool holds(const std::string& key) const { return holds_shard(shard_of(key)); }
   bool holds_shard(int shard) const { return shards_.holds(shard); }
   bool is_draining(int shard) const { return shards_.is_draining(shard); }
-  // The shard of a pod: by its label, or else by the UID of its job.
-  int shard_of_pod(const std::string& label, const std::string& job_uid) const;
+  int shards() const { return requests_.config().shards; }
+  // The shard that this label says; none: it is no label of this installation.
+  std::optional<int> labelled(const std::string& label) const;
   std::string shard_label(int shard) const override;
   std::optional<Claim> claim(const std::string& key) const override {
     return claim_shard(shard_of(key));

@@ -48,6 +48,7 @@ class HeartbeatMonitor {
   Duration live_now(const std::string& namespace_);
 
   // See HeartbeatRecords.
+  bool knows_few() const { return records_.knows_few(); }
   bool unheard_since_gap(const codecs::CachedHeartbeat& lease);
 
   // Reads the Lease live, until `by` at the latest, and records the result. Null: it does not

@@ -38,6 +38,9 @@ class HeartbeatRecords {
     return clocks_.read(namespace_, now).now;
   }
 
+  // So few holders are known that their silence says nothing of the path to them.
+  bool knows_few() const { return tracker_.size() <= reconciler::kBreakerMinimum; }
+
   // No write of the Lease was seen since the watch was last interrupted, or since this process
   // started. The interruption itself may explain the holder's silence.
   bool unheard_since_gap(const std::string& key, SteadyTime now);

@@ -209,6 +209,12 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
   return observation;
 }
 
+bool NodeMonitor::in_doubt(const std::string& node, Duration window) {
+  update_clocks();
+  const auto clock = [this](const std::string&) { return lease_time(); };
+  return lease_tracker_.breaker(node, window, clock);
+}
+
 Duration NodeMonitor::pods_live_for(const std::string& namespace_, const LookTimes& asked) {
   update_clocks();
   if (!pods_.live(namespace_)) return Duration::zero();

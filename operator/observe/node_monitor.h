@@ -58,6 +58,8 @@ class NodeMonitor {
   // `window`: how long the job allows a node to be silent or missing. `asked`: up to when.
   reconciler::NodeObservation observe(const std::string& node, Duration window,
                                       const LookTimes& asked = {});
+  // Most other nodes have been silent for over half of `window` (RecordTracker::breaker()).
+  bool in_doubt(const std::string& node, Duration window);
   // Now, on the steady clock and those of nodes and of this namespace's pods.
   LookTimes look_times(const std::string& namespace_);
 

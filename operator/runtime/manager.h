@@ -18,7 +18,7 @@
 
 #include "client/cache/informer.h"
 #include "operator/jobs/job_controller.h"
-#include "operator/jobs/pod_shards.h"
+#include "operator/jobs/watched_shards.h"
 #include "operator/lane/lane_controller.h"
 #include "operator/membership/membership.h"
 #include "operator/notify/notifier.h"
@@ -137,7 +137,7 @@ class Manager {
   Loop& loop_;
   Log log_;
   Caches caches_;
-  jobs::PodShards pod_shards_;
+  jobs::WatchedShards watched_shards_;
   Observed observed_;
   membership::Membership membership_;
   observe::NamespaceReadings readings_;

@@ -34,12 +34,16 @@ std::string shard_key_of(const Explaining& explaining) {
   for (const Json& stage : at(spec, "stages")) {
     has_pool = has_pool || at(stage, "workerPool").is_object();
   }
-  const bool by_namespace = has_pool || at(spec, "queue").is_object();
-  if (by_namespace) return explaining.job.namespace_;
   const Json& meta = at(explaining.facts.job, "metadata");
   const bool is_lane = !string_at(at(meta, "annotations"), reconciler::kBatchJobAnnotation).empty();
-  return reconciler::fixed_shard_key(
-      is_lane ? string_at(at(meta, "labels"), reconciler::kShardLabel) : "", explaining.job.uid);
+  const bool by_namespace = has_pool || at(spec, "queue").is_object();
+  const std::string own =
+      by_namespace ? explaining.job.namespace_
+                   : reconciler::fixed_shard_key(
+                         is_lane ? string_at(at(meta, "labels"), reconciler::kShardLabel) : "",
+                         explaining.job.uid);
+  const Json& status = at(explaining.facts.job, "status");
+  return reconciler::fixed_shard_key(string_at(status, "shard"), own);
 }
 
 Replicas read_replicas(const Explaining& explaining) {

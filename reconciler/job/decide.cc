@@ -192,6 +192,10 @@ Decision decide(const JobView& view, Time now) {
   context.deadline_is_jobs = is_jobs_deadline(context);
   context.has_permit = has_permit(view);
   Plan plan(context);
+  if (view.belongs_elsewhere) {
+    plan.write(start_write(context));
+    return plan.decision();
+  }
   if (view.job.deleting) {
     decide_deleting(context, plan);
     if (plan.decision().confirm) plan.decision().writes.clear();

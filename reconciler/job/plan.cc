@@ -158,6 +158,7 @@ void Plan::write(WriteStatus status) {
     if (run->at_worker()) continue;
     run->pod_uid = proven_pod_uid(context_.view, position, context_.pods[position]);
   }
+  if (!context_.view.shard_label.empty()) status.status.shard = context_.view.shard_label;
   status.status.settled = before.settled || may_settle(context_.view, status.status);
   check_planned(before, status.status);
   next_ = status.status;
@@ -172,6 +173,9 @@ void Plan::inform(Status status, bool at_once) {
   report_unreadable(context_, status);
   keep_transitions(before, status);
   status.observed_generation = context_.job.generation;
+  // Nobody watches a job that has ended for its shard.
+  const std::string& shard = context_.view.shard_label;
+  if (!shard.empty() && !is_terminal(status.phase)) status.shard = shard;
   keep_deadline(before, status);
   Status rest = status;
   keep_starts(before, rest);

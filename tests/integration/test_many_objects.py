@@ -28,7 +28,7 @@ def reset_most_memory(operator):
 def started(server, folder):
     cluster = types.SimpleNamespace(folder=folder)
     operator = Operator(cluster, kubeconfig=server.kubeconfig(folder)).start(limit=300)
-    wait_for("the pods of its shards", lambda: "the pods of shards are listed" in operator.log(), 60)
+    wait_for("the pods of its shards", lambda: "the jobs and pods of shards are listed" in operator.log(), 60)
     return operator
 
 

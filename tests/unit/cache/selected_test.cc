@@ -187,6 +187,23 @@ TEST_F(SelectedTest, AnOldReadDoesNotReplaceWhatIsStored) {
   EXPECT_FALSE(informer->is_kept("x/a"));
 }
 
+TEST_F(SelectedTest, AnotherSelectorOfFieldsIsListedAndTheOldOneNoMore) {
+  watching();
+  informer->widen({"", "status.settled!=true,status.shard!=1-of-2"});
+  loop.run_ready();
+  EXPECT_THAT(transport.request().target, HasSubstr("status.shard%21%3D1-of-2"));
+}
+
+TEST_F(SelectedTest, WhatIsSelectedNoMoreMayBeReportedAsGone) {
+  watching();
+  std::vector<ObjectPtr> dropped = informer->narrow(
+      {"", "status.settled!=true"}, [](const ObjectPtr& object) { return object->name == "b"; });
+  EXPECT_THAT(reported, IsEmpty());
+  EXPECT_EQ(stored("a"), 0u);
+  informer->report_gone(std::move(dropped));
+  EXPECT_THAT(reported, ElementsAre("a-"));
+}
+
 constexpr const char* kUnknownField =
     R"({"kind":"Status","status":"Failure","reason":"BadRequest","code":400,)"
     R"("message":"field label not supported: status.settled"})";
@@ -196,6 +213,8 @@ TEST_F(SelectedTest, IfTheServerDoesNotKnowTheFieldEverythingIsWatchedAndItIsTri
   loop.run_ready();
   answer(kUnknownField, 400);
   EXPECT_TRUE(informer->is_unselected());
+  informer->widen({"", "status.settled!=true,status.shard!=1-of-2"});
+  EXPECT_TRUE(informer->is_unselected()) << "it is for the next try";
   loop.advance(std::chrono::seconds(30));
   EXPECT_THAT(transport.request().target, Not(HasSubstr("fieldSelector")));
   answer(list_json(10, {object_json("a", 9)}));

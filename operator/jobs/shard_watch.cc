@@ -1,38 +1,24 @@
-#include "operator/jobs/pod_shards.h"
+#include "operator/jobs/shard_watch.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "reconciler/names.h"
-#include "reconciler/shards.h"
-
 namespace holdfast::jobs {
 
-PodShards::PodShards(Dependencies dependencies, int shards, std::vector<std::string> namespaces)
+ShardWatch::ShardWatch(Dependencies dependencies, int shards, std::vector<std::string> namespaces)
     : deps_(std::move(dependencies)), shards_(shards), since_(static_cast<std::size_t>(shards)) {
   if (namespaces.empty()) namespaces.emplace_back();
   for (std::string& name : namespaces) watched_.push_back({std::move(name)});
-  deps_.pods.on_progress([this] { on_progress(); });
+  deps_.objects.on_progress([this] { on_progress(); });
   widen();
 }
 
-PodShards::~PodShards() {
+ShardWatch::~ShardWatch() {
   deps_.loop.cancel(linger_);
   deps_.loop.cancel(again_);
 }
 
-// `notin` also selects the pods without the label.
-std::string PodShards::selector(const std::set<int>& selected, int shards) {
-  std::string others;
-  for (int shard = 0; shard < shards; ++shard) {
-    if (selected.count(shard) != 0) continue;
-    others += (others.empty() ? "" : ",") + reconciler::shard_label(shard, shards);
-  }
-  const std::string ours = reconciler::kJobUidLabel;
-  return others.empty() ? ours : ours + "," + reconciler::kShardLabel + " notin (" + others + ")";
-}
-
-void PodShards::want(std::set<int> shards) {
+void ShardWatch::want(std::set<int> shards) {
   const bool has_lost =
       !std::includes(shards.begin(), shards.end(), wanted_.begin(), wanted_.end());
   wanted_ = std::move(shards);
@@ -44,7 +30,7 @@ void PodShards::want(std::set<int> shards) {
 }
 
 // A list under way would begin again. Those that are wanted meanwhile are the next one's.
-void PodShards::list_more() {
+void ShardWatch::list_more() {
   deps_.loop.cancel(std::exchange(again_, 0));
   if (std::includes(selected_.begin(), selected_.end(), wanted_.begin(), wanted_.end())) return;
   if (!lists()) return widen();
@@ -54,7 +40,7 @@ void PodShards::list_more() {
   });
 }
 
-void PodShards::linger() {
+void ShardWatch::linger() {
   linger_ = deps_.loop.call_after(kLinger, [this] {
     linger_ = 0;
     if (lists()) return linger();
@@ -63,53 +49,53 @@ void PodShards::linger() {
 }
 
 // A namespace whose list hangs holds up no other.
-bool PodShards::lists() const {
-  const auto lists = [this](const Watched& one) { return deps_.pods.widening(one.namespace_); };
+bool ShardWatch::lists() const {
+  const auto lists = [this](const Watched& one) { return deps_.objects.widening(one.namespace_); };
   return deps_.loop.now() - widened_at_ < kPatience
              ? std::any_of(watched_.begin(), watched_.end(), lists)
              : std::all_of(watched_.begin(), watched_.end(), lists);
 }
 
-void PodShards::widen() {
+void ShardWatch::widen() {
   ++widenings_;
   widened_at_ = deps_.loop.now();
   for (const int shard : wanted_) {
     if (!selected_.insert(shard).second) continue;
     since_[static_cast<std::size_t>(shard)] = widenings_;
   }
-  deps_.pods.widen(selector(selected_, shards_));
+  deps_.objects.widen(deps_.selector(selected_));
 }
 
-void PodShards::narrow() {
+void ShardWatch::narrow() {
   selected_ = wanted_;
   for (int shard = 0; shard < shards_; ++shard) {
     if (selected_.count(shard) == 0) since_[static_cast<std::size_t>(shard)] = 0;
   }
-  deps_.pods.narrow(selector(selected_, shards_), [this](const kube::ObjectPtr& object) {
-    const codecs::PodPtr pod = kube::as<codecs::CachedPod>(object);
-    const auto shard = reconciler::labelled_shard(pod->pod.shard_label, shards_);
-    const bool stays = !shard || selected_.count(*shard) != 0;
-    if (!stays) deps_.on_drop(*pod);
-    return stays;
-  });
+  std::vector<kube::ObjectPtr> dropped =
+      deps_.objects.narrow(deps_.selector(selected_), [this](const kube::ObjectPtr& object) {
+        const std::optional<int> shard = deps_.shard_of(object);
+        return !shard || selected_.count(*shard) != 0;
+      });
+  if (!deps_.on_drop) return deps_.objects.report_gone(std::move(dropped));
+  for (const kube::ObjectPtr& object : dropped) deps_.on_drop(object);
 }
 
-bool PodShards::read(int shard, const std::string& namespace_) const {
+bool ShardWatch::read(int shard, const std::string& namespace_) const {
   const std::uint64_t since = since_[static_cast<std::size_t>(shard)];
-  return since != 0 && deps_.pods.widened(namespace_) >= since;
+  return since != 0 && deps_.objects.widened(namespace_) >= since;
 }
 
-bool PodShards::read(int shard) const {
+bool ShardWatch::read(int shard) const {
   const auto is_read = [&](const Watched& one) { return read(shard, one.namespace_); };
   return std::any_of(watched_.begin(), watched_.end(), is_read) &&
          std::all_of(watched_.begin(), watched_.end(), [&](const Watched& one) {
-           return is_read(one) || !deps_.pods.trouble(one.namespace_).empty();
+           return is_read(one) || !deps_.objects.trouble(one.namespace_).empty();
          });
 }
 
-void PodShards::on_progress() {
+void ShardWatch::on_progress() {
   for (Watched& one : watched_) {
-    const std::uint64_t before = std::exchange(one.widened, deps_.pods.widened(one.namespace_));
+    const std::uint64_t before = std::exchange(one.widened, deps_.objects.widened(one.namespace_));
     if (before == one.widened) continue;
     std::set<int> now_read;
     for (const int shard : selected_) {

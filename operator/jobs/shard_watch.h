@@ -1,32 +1,28 @@
-// Which pods a replica watches: the pods of the shards that it has, or will have soon. It also
-// watches all pods without a label of a shard (an older version's). So the work of other replicas
-// costs it nothing.
+// Which objects of one kind a replica watches: those of the shards that it has, or will have soon.
+// It also watches all that name no shard of this installation (an older version's, or new ones). So
+// the work of other replicas costs it little.
 //
 //   want({7, 12})    Both are listed, together with what was watched before.
 //   read(7, ns)      From now on the cache is as complete for shard 7 as any watched cache.
-//   want({7})        After kLinger the pods of 12 leave the cache. After a lapse a replica mostly
+//   want({7})        After kLinger the objects of 12 leave the cache. After a lapse a replica mostly
 //                    gets its shards back, and then needs no list.
 //
-// While a shard is held but not read, the operator does nothing about its jobs. A pod may be
-// missing in the cache or in the cluster, and the operator cannot know which. Membership records
-// nothing.
-//
-// Loop only.
+// Loop only. WatchedShards has one for each kind.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "client/cache/informer.h"
 #include "core/loop.h"
-#include "operator/codecs/pod_codec.h"
 
 namespace holdfast::jobs {
 
-class PodShards {
+class ShardWatch {
  public:
   static constexpr std::chrono::seconds kLinger{60};
   // How long a list may hold up the next one, once another namespace's has come.
@@ -34,15 +30,20 @@ class PodShards {
 
   struct Dependencies {
     Loop& loop;
-    cache::Informer& pods;  // of pod_kind()
-    // The pods of these shards in this watched namespace are in the cache by now; "": in all.
+    cache::Informer& objects;
+    // Of the objects of these shards, and of those that name none.
+    std::function<cache::Selector(const std::set<int>& selected)> selector;
+    // That it names; none: it names none of this installation.
+    std::function<std::optional<int>(const kube::ObjectPtr& object)> shard_of;
+    // The objects of these shards in this watched namespace are in the cache by now; "": in all.
     std::function<void(const std::set<int>& shards, const std::string& watched)> on_read;
-    // The pod leaves the cache although it is not deleted.
-    std::function<void(const codecs::CachedPod& pod)> on_drop;
+    // The object has left the cache although it is not deleted. Null: the handlers of the cache are
+    // told as if it were.
+    std::function<void(const kube::ObjectPtr& object)> on_drop;
   };
   // Call it before the informer starts. `namespaces`: as the informer's.
-  PodShards(Dependencies dependencies, int shards, std::vector<std::string> namespaces);
-  ~PodShards();
+  ShardWatch(Dependencies dependencies, int shards, std::vector<std::string> namespaces);
+  ~ShardWatch();
 
   // All shards that this replica has or will have.
   void want(std::set<int> shards);
@@ -50,12 +51,10 @@ class PodShards {
   // True if it is read in each namespace that can be watched.
   bool read(int shard) const;
 
-  // The pods of new shards are being listed, and nothing has failed so far. Meanwhile the replica
-  // sees no change of the pods that it had.
+  // The objects of new shards are being listed, and nothing has failed so far. Meanwhile the replica
+  // sees no change of the objects that it had.
   bool lists() const;
-
-  // Of the pods of jobs in these shards, and of pods without a label of a shard.
-  static std::string selector(const std::set<int>& selected, int shards);
+  const cache::Informer& objects() const { return deps_.objects; }
 
  private:
   void list_more();

@@ -1,6 +1,7 @@
 // Which pods a replica watches, on the real informer and a scripted transport.
-#include "operator/jobs/pod_shards.h"
+#include "client/kube/packed.h"
 #include "core/json.h"
+#include "operator/jobs/pod_shards.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "client/kube/packed.h"
+#include "core/json.h"
 #include "operator/codecs/at_rest.h"
 #include "operator/jobs/pod_index.h"
+#include "operator/jobs/watched_shards.h"
+#include "reconciler/shards.h"
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
 #include "tests/support/no_credentials.h"
@@ -25,7 +30,7 @@ using ::testing::IsEmpty;
 
 using Shards = std::set<int>;
 
-class PodShardsTest : public ::testing::Test {
+class ShardWatchTest : public ::testing::Test {
  protected:
   void make(std::vector<std::string> namespaces = {}) {
     kube::Kind kind = codecs::pod_kind();
@@ -35,13 +40,17 @@ class PodShardsTest : public ::testing::Test {
     pods_ = std::make_unique<cache::Informer>(dependencies, kind, namespaces);
     add_pod_indexes(pods_->store());
     pods_->on_change([this](const cache::Change& change) { changes_ += change.after ? 1 : -1; });
-    shards_ = std::make_unique<PodShards>(
-        PodShards::Dependencies{
-            loop_, *pods_,
+    shards_ = std::make_unique<ShardWatch>(
+        ShardWatch::Dependencies{
+            loop_, *pods_, [](const Shards& selected) { return pod_selector(selected, 3); },
+            [](const kube::ObjectPtr& object) {
+              const auto pod = kube::as<codecs::CachedPod>(kube::whole(object));
+              return reconciler::labelled_shard(pod->pod.shard_label, 3);
+            },
             [this](const Shards& shards, const std::string& watched) {
               read_.emplace_back(watched, shards);
             },
-            [this](const codecs::CachedPod& pod) { dropped_.push_back(pod.name); }},
+            [this](const kube::ObjectPtr& pod) { dropped_.push_back(pod->name); }},
         3, namespaces);
     pods_->start();
     loop_.run_ready();
@@ -92,21 +101,35 @@ class PodShardsTest : public ::testing::Test {
   holdfast::test::NoCredentials credentials_{loop_};
   kube::Client client_{{loop_, transport_, credentials_, random_, Log(), {}}};
   std::unique_ptr<cache::Informer> pods_;
-  std::unique_ptr<PodShards> shards_;
+  std::unique_ptr<ShardWatch> shards_;
   std::vector<std::pair<std::string, Shards>> read_;
   std::vector<std::string> dropped_;
   int changes_ = 0;
   int version_ = 10;
 };
 
-TEST(PodsSelector, LeavesOutThePodsOfOtherShardsOnly) {
-  EXPECT_EQ(PodShards::selector({}, 2),
+TEST(PodSelector, LeavesOutThePodsOfOtherShardsOnly) {
+  EXPECT_EQ(pod_selector({}, 2).labels,
             "holdfast.dev/job-uid,holdfast.dev/shard notin (0-of-2,1-of-2)");
-  EXPECT_EQ(PodShards::selector({1}, 2), "holdfast.dev/job-uid,holdfast.dev/shard notin (0-of-2)");
-  EXPECT_EQ(PodShards::selector({0, 1}, 2), "holdfast.dev/job-uid");
+  EXPECT_EQ(pod_selector({1}, 2).labels, "holdfast.dev/job-uid,holdfast.dev/shard notin (0-of-2)");
+  EXPECT_EQ(pod_selector({0, 1}, 2).labels, "holdfast.dev/job-uid");
+  EXPECT_EQ(pod_selector({1}, 2).fields, "");
 }
 
-TEST_F(PodShardsTest, AReplicaWithoutShardsSeesThePodsWithoutALabel) {
+TEST(JobSelector, LeavesOutTheJobsOfOtherShardsAndTheSettledOnesOnly) {
+  EXPECT_EQ(job_selector({}, 2).fields,
+            "status.settled!=true,status.shard!=0-of-2,status.shard!=1-of-2");
+  EXPECT_EQ(job_selector({1}, 2).fields, "status.settled!=true,status.shard!=0-of-2");
+  EXPECT_EQ(job_selector({0, 1}, 2).fields, "status.settled!=true");
+  EXPECT_EQ(job_selector({1}, 2).labels, "");
+}
+
+TEST(JobSelector, OneThatIsTooLongForARequestIsNotSent) {
+  EXPECT_GT(job_selector({7}, 32).fields.size(), 500u);
+  EXPECT_EQ(job_selector({7}, 1024).fields, "status.settled!=true");
+}
+
+TEST_F(ShardWatchTest, AReplicaWithoutShardsSeesThePodsWithoutALabel) {
   make();
   EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3%2C1-of-3%2C2-of-3"));
   list({"old"});
@@ -115,7 +138,7 @@ TEST_F(PodShardsTest, AReplicaWithoutShardsSeesThePodsWithoutALabel) {
   EXPECT_FALSE(shards_->read(0, "x"));
 }
 
-TEST_F(PodShardsTest, AShardIsReadOnceItsPodsWereListed) {
+TEST_F(ShardWatchTest, AShardIsReadOnceItsPodsWereListed) {
   make();
   list({"old"});
   open();
@@ -129,7 +152,7 @@ TEST_F(PodShardsTest, AShardIsReadOnceItsPodsWereListed) {
   EXPECT_THAT(read_, ElementsAre(Read("", {1})));
 }
 
-TEST_F(PodShardsTest, OnlyTheNewShardIsReportedAndTheOthersStayRead) {
+TEST_F(ShardWatchTest, OnlyTheNewShardIsReportedAndTheOthersStayRead) {
   has_one();
   want({1, 2});
   EXPECT_TRUE(shards_->read(1, "x")) << "what it knows of them is as old as a watch may be";
@@ -139,7 +162,7 @@ TEST_F(PodShardsTest, OnlyTheNewShardIsReportedAndTheOthersStayRead) {
   EXPECT_THAT(read_, ElementsAre(Read("", {2})));
 }
 
-TEST_F(PodShardsTest, ShardsThatComeDuringAListAreListedAfterIt) {
+TEST_F(ShardWatchTest, ShardsThatComeDuringAListAreListedAfterIt) {
   has_one();
   want({1, 2});
   want({0, 1, 2});
@@ -152,13 +175,13 @@ TEST_F(PodShardsTest, ShardsThatComeDuringAListAreListedAfterIt) {
   EXPECT_TRUE(shards_->read(0, "x"));
 }
 
-TEST_F(PodShardsTest, ANamespaceWhoseListHangsHoldsUpNoOther) {
+TEST_F(ShardWatchTest, ANamespaceWhoseListHangsHoldsUpNoOther) {
   make({"x", "y"});
   list({});
   open();
   ASSERT_EQ(transport_.pending(), 1u) << "of y";
   want({1});
-  loop_.advance(PodShards::kPatience);
+  loop_.advance(ShardWatch::kPatience);
   ASSERT_EQ(transport_.pending(), 3u) << "both are listed with shard 1";
   transport_.answer_at(1, 200, R"({"metadata":{"resourceVersion":"20"},"items":[]})");
   loop_.run_ready();
@@ -166,36 +189,36 @@ TEST_F(PodShardsTest, ANamespaceWhoseListHangsHoldsUpNoOther) {
   EXPECT_FALSE(shards_->read(1, "y"));
 }
 
-TEST_F(PodShardsTest, NothingLeavesTheCacheWhileAListIsUnderWay) {
+TEST_F(ShardWatchTest, NothingLeavesTheCacheWhileAListIsUnderWay) {
   has_one();
   want({2});
-  loop_.advance(PodShards::kLinger);
+  loop_.advance(ShardWatch::kLinger);
   EXPECT_TRUE(shards_->read(1, "x"));
   list({"one=1-of-3", "two=2-of-3"});
   open();
-  loop_.advance(PodShards::kLinger);
+  loop_.advance(ShardWatch::kLinger);
   EXPECT_FALSE(shards_->read(1, "x"));
   EXPECT_TRUE(shards_->read(2, "x"));
 }
 
-TEST_F(PodShardsTest, TheMinuteBeginsAgainWithEachShardThatIsLost) {
+TEST_F(ShardWatchTest, TheMinuteBeginsAgainWithEachShardThatIsLost) {
   has_one();
   want({1, 2});
   list({"one=1-of-3", "two=2-of-3"});
   open();
   want({1});
-  loop_.advance(PodShards::kLinger - std::chrono::seconds(5));
+  loop_.advance(ShardWatch::kLinger - std::chrono::seconds(5));
   want({});
   loop_.advance(std::chrono::seconds(10));
   EXPECT_TRUE(shards_->read(1, "x")) << "it was lost ten seconds ago";
-  loop_.advance(PodShards::kLinger);
+  loop_.advance(ShardWatch::kLinger);
   EXPECT_FALSE(shards_->read(1, "x"));
 }
 
-TEST_F(PodShardsTest, AShardThatComesBackSoonNeedsNoList) {
+TEST_F(ShardWatchTest, AShardThatComesBackSoonNeedsNoList) {
   has_one();
   want({});
-  loop_.advance(PodShards::kLinger - std::chrono::seconds(1));
+  loop_.advance(ShardWatch::kLinger - std::chrono::seconds(1));
   EXPECT_TRUE(shards_->read(1, "x"));
   want({1});
   loop_.advance(std::chrono::minutes(3));
@@ -204,10 +227,10 @@ TEST_F(PodShardsTest, AShardThatComesBackSoonNeedsNoList) {
   EXPECT_THAT(dropped_, IsEmpty());
 }
 
-TEST_F(PodShardsTest, AMinuteLaterTheShardsPodsLeaveTheCacheWithoutADeletion) {
+TEST_F(ShardWatchTest, AMinuteLaterTheShardsPodsLeaveTheCacheWithoutADeletion) {
   has_one();
   want({});
-  loop_.advance(PodShards::kLinger);
+  loop_.advance(ShardWatch::kLinger);
   EXPECT_THAT(dropped_, ElementsAre("one"));
   EXPECT_EQ(changes_, 0);
   EXPECT_EQ(pods_->store().size(), 1u) << "a pod without a label stays";
@@ -221,7 +244,7 @@ TEST_F(PodShardsTest, AMinuteLaterTheShardsPodsLeaveTheCacheWithoutADeletion) {
   EXPECT_TRUE(shards_->read(1, "x"));
 }
 
-TEST_F(PodShardsTest, ALabelOfAnotherNumberOfShardsMeansNothing) {
+TEST_F(ShardWatchTest, ALabelOfAnotherNumberOfShardsMeansNothing) {
   make();
   list({"other=1-of-16"});
   open();
@@ -229,11 +252,11 @@ TEST_F(PodShardsTest, ALabelOfAnotherNumberOfShardsMeansNothing) {
   list({"other=1-of-16"});
   open();
   want({});
-  loop_.advance(PodShards::kLinger);
+  loop_.advance(ShardWatch::kLinger);
   EXPECT_THAT(dropped_, IsEmpty());
 }
 
-TEST_F(PodShardsTest, ANamespaceThatCannotBeReadHoldsUpItsOwnJobsAlone) {
+TEST_F(ShardWatchTest, ANamespaceThatCannotBeReadHoldsUpItsOwnJobsAlone) {
   make({"x", "y"});
   list({});
   list({});
@@ -248,6 +271,58 @@ TEST_F(PodShardsTest, ANamespaceThatCannotBeReadHoldsUpItsOwnJobsAlone) {
   loop_.run_ready();
   EXPECT_FALSE(shards_->read(1, "y"));
   EXPECT_TRUE(shards_->read(1)) << "the record of silences need not wait for it";
+}
+
+// Jobs and pods together, each with its own list.
+class WatchedShardsTest : public ::testing::Test {
+ protected:
+  WatchedShardsTest() {
+    cache::Informer::Dependencies dependencies{loop_, client_, random_, Log()};
+    dependencies.streaming_lists = false;
+    kube::Kind pods = codecs::pod_kind();
+    pods.protobuf = nullptr;
+    jobs_ = std::make_unique<cache::Informer>(dependencies, codecs::job_kind(),
+                                              std::vector<std::string>());
+    pods_ = std::make_unique<cache::Informer>(dependencies, pods, std::vector<std::string>());
+    shards_ = std::make_unique<WatchedShards>(
+        WatchedShards::Dependencies{loop_, *jobs_, *pods_,
+                                    [this](const Shards& shards, const std::string&) {
+                                      read_.insert(read_.end(), shards.begin(), shards.end());
+                                    },
+                                    [](const codecs::CachedPod&) {}},
+        2, std::vector<std::string>());
+  }
+  void answer(int version) {
+    transport_.answer(
+        200, R"({"metadata":{"resourceVersion":")" + std::to_string(version) + R"("},"items":[]})");
+    loop_.run_ready();
+  }
+
+  holdfast::test::ManualLoop loop_;
+  SeededRandom random_{1};
+  holdfast::test::FakeTransport transport_{loop_};
+  holdfast::test::NoCredentials credentials_{loop_};
+  kube::Client client_{{loop_, transport_, credentials_, random_, Log(), {}}};
+  std::unique_ptr<cache::Informer> jobs_;
+  std::unique_ptr<cache::Informer> pods_;
+  std::unique_ptr<WatchedShards> shards_;
+  std::vector<int> read_;
+};
+
+TEST_F(WatchedShardsTest, AShardIsReadOnceItsJobsAndItsPodsWereListed) {
+  shards_->want({1});
+  pods_->start();
+  loop_.run_ready();
+  answer(10);
+  EXPECT_THAT(read_, IsEmpty());
+  EXPECT_FALSE(shards_->read(1, "x"));
+  jobs_->start();
+  loop_.run_ready();
+  EXPECT_THAT(transport_.request().target, HasSubstr("status.shard%21%3D0-of-2"));
+  answer(11);
+  EXPECT_THAT(read_, ElementsAre(1)) << "once";
+  EXPECT_TRUE(shards_->read(1, "x"));
+  EXPECT_FALSE(shards_->read(0, "x"));
 }
 
 }  // namespace
