@@ -87,7 +87,7 @@ def test_watch_namespace_limits_what_is_worked_on(cluster):
         for jobs in (first, second):
             jobs.apply(job("seen", annotations=runs(0)))
             assert settle(jobs, "seen")["phase"] == "Succeeded"
-        assert operator.metric("holdfast_cache_objects", kind="durablejobs") == 2
+        assert operator.metric("holdfast_jobs", phase="Succeeded") == 2
         assert {item["status"]["waiting"]["reason"] for item in other.list()} == {"OperatorAwaited"}
         assert other.pods() == []
 
