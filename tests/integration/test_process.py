@@ -175,11 +175,12 @@ def grant_all_but(cluster, user, resource, verb):
     """The operator's rights for this user, without one of them."""
     objects = [it for it in yaml.safe_load_all(RBAC_PATH.read_text()) if it["kind"] != "Namespace"]
     for item in objects:
-        item["metadata"]["name"] = user
+        item["metadata"]["name"] = f"{user}-{item['metadata']['name']}"
         if "roleRef" in item:
-            item["roleRef"]["name"] = item["subjects"][0]["name"] = user
+            item["roleRef"]["name"] = f"{user}-{item['roleRef']['name']}"
+            item["subjects"][0]["name"] = user
         for rule in item.get("rules", []):
-            if resource in rule["resources"]:
+            if resource in rule["resources"] and verb in rule["verbs"]:
                 rule["verbs"].remove(verb)
         if "rules" in item:
             item["rules"] = [rule for rule in item["rules"] if rule["verbs"]]
@@ -198,7 +199,6 @@ def test_a_right_that_is_missing_for_a_write_is_named_in_the_log_and_waited_for(
         wait_for("the missing right to be named", lambda: words in operator.log(), 60)
         assert operator.process.poll() is None
         # Rights come, and the work goes on by itself.
-        cluster.kubectl("delete", "clusterrolebinding", user)
         cluster.kubectl(
             "create", "clusterrolebinding", user, f"--user={user}",
             "--clusterrole=holdfast-operator",
