@@ -568,9 +568,14 @@ TEST_F(ExecutorTest, AGrantWhoseAnswerIsLostMayHaveBeenMade) {
 
 // No watch of this replica shows a Lease that bears another shard's label.
 TEST_F(ExecutorTest, ALeaseThatItsLabelHidesGetsItsLabelBack) {
+  transport_.date = Time(std::chrono::seconds(1'800'000'000));
+  const reconciler::Write status = decision_.writes[0];
   for (const char* const label : {"0-of-32", "5-of-32", "5-of-16", ""}) {
-    decision_.writes = {reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};
+    decision_.writes = {status, reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};
     const auto done = perform();
+    transport_.answer(200,
+                      R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+    loop_.run_ready();
     transport_.answer(409, R"({"kind": "Status", "reason": "AlreadyExists", "message": "there"})");
     loop_.run_ready();
     Json found = {
