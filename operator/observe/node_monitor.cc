@@ -41,7 +41,10 @@ NodeMonitor::NodeMonitor(Dependencies dependencies)
   leases_.informer().on_change([this](const cache::Change& change) { on_lease(change); });
   nodes_.on_change([this](const cache::Change& change) { on_node(change); });
   leases_.informer().on_progress([this] { update_clocks(); });
-  nodes_.on_progress([this] { update_clocks(); });
+  nodes_.on_progress([this] {
+    update_clocks();
+    forget_leases_without_nodes();
+  });
   pods_.on_progress([this] { update_clocks(); });
 }
 
@@ -112,6 +115,15 @@ void NodeMonitor::on_lease(const cache::Change& change) {
   if (!change.after) return;
   leases_.tracker().seen(name, change.after->version, leases_.time().now);
   conditions_.has_lease(name);
+}
+
+// The Leases may have been listed before the nodes. Once, when the nodes are known.
+void NodeMonitor::forget_leases_without_nodes() {
+  if (knows_nodes_ || !nodes_.synced()) return;
+  knows_nodes_ = true;
+  leases().store().for_each([this](const kube::ObjectPtr& lease) {
+    if (!nodes_.store().get(lease->name)) leases_.tracker().gone(lease->name);
+  });
 }
 
 void NodeMonitor::on_node(const cache::Change& change) {

@@ -81,6 +81,7 @@ class NodeMonitor {
   void on_lease(const cache::Change& change);
   void on_node(const cache::Change& change);
   void mark_missing(const std::string& node);
+  void forget_leases_without_nodes();
   reconciler::LiveTime node_time();
 
   Loop& loop_;
@@ -97,6 +98,7 @@ class NodeMonitor {
   reconciler::RecordTracker missing_;  // nodes without an object
   ReadyConditions conditions_;         // of nodes without a Lease
   std::optional<SteadyTime> last_proof_;
+  bool knows_nodes_ = false;
 };
 
 }  // namespace holdfast::observe

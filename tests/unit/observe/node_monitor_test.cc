@@ -282,6 +282,31 @@ TEST_F(NodeMonitorTest, OnlyALeaseThatIsThereHasASilence) {
   EXPECT_FALSE(monitor_.of_leases().silence(kNode, kWindow).silent_for);
 }
 
+TEST_F(NodeMonitorTest, LeasesThatWereListedBeforeTheNodesCountOnlyIfTheirNodesAreThere) {
+  monitor_.start();
+  loop_.run_ready();
+  const std::string end =
+      R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"6","annotations":)"
+      R"({"k8s.io/initial-events-end":"true"}}}})";
+  const bool nodes_first = transport_.stream(0).target.find("/nodes") != std::string::npos;
+  std::vector<std::string> leases = {event("ADDED", lease_json(kNode, 5))};
+  for (const char* const gone : {"gone-1", "gone-2", "gone-3", "gone-4"}) {
+    leases.push_back(event("ADDED", lease_json(gone, 4)));
+  }
+  leases.push_back(end);
+  const std::size_t of_leases = nodes_first ? 1 : 0;
+  transport_.open_stream(of_leases);
+  transport_.stream_lines(leases, of_leases);
+  loop_.run_ready();
+  transport_.open_stream(1 - of_leases);
+  transport_.stream_lines({event("ADDED", object_json(kNode, 5)), end}, 1 - of_leases);
+  loop_.run_ready();
+  monitor_.proof();
+  live(seconds(45));
+  EXPECT_EQ(monitor_.of_leases().silence(kNode, kWindow).silent_for, seconds(45));
+  EXPECT_FALSE(monitor_.of_leases().silence(kNode, kWindow).in_doubt);
+}
+
 TEST_F(NodeMonitorTest, ALiveLookThatShowsARenewalEndsTheSilence) {
   watching({event("ADDED", lease_json(kNode, 5))});
   live(seconds(45));
