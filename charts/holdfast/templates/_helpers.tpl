@@ -177,7 +177,7 @@ app.kubernetes.io/component: operator
 
 {{- /* To free pods of other controllers. The node's Lease is read in every mode. */ -}}
 {{- define "holdfast.rescueRules" -}}
-- {apiGroups: [""], resources: [pods], verbs: [get, list, watch, delete]}
+- {apiGroups: [""], resources: [pods], verbs: [list, watch, delete]}
 - {apiGroups: [""], resources: [pods/status], verbs: [patch]}
 - {apiGroups: [events.k8s.io], resources: [events], verbs: [get, create, patch]}
 {{- end -}}
