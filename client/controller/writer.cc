@@ -50,13 +50,15 @@ Writer::Answer Writer::del(Gate::Claim claim, std::string path, std::string body
   return send(&kube::Client::del, claim, std::move(path), std::move(body), std::move(options));
 }
 
-std::string preconditions(const std::string& uid, std::optional<std::uint64_t> version) {
+std::string preconditions(const std::string& uid, std::optional<std::uint64_t> version,
+                          std::optional<int> grace) {
   Json conditions = {{"uid", uid}};
   if (version) conditions["resourceVersion"] = std::to_string(*version);
-  const Json body = {{"apiVersion", "v1"},
-                     {"kind", "DeleteOptions"},
-                     {"propagationPolicy", "Background"},
-                     {"preconditions", std::move(conditions)}};
+  Json body = {{"apiVersion", "v1"},
+               {"kind", "DeleteOptions"},
+               {"propagationPolicy", "Background"},
+               {"preconditions", std::move(conditions)}};
+  if (grace) body["gracePeriodSeconds"] = *grace;
   return body.dump();
 }
 

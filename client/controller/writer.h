@@ -70,7 +70,9 @@ class Writer {
   const Gate& gate_;
 };
 
-// The body of a DELETE of exactly this object; none: at any version.
-std::string preconditions(const std::string& uid, std::optional<std::uint64_t> version);
+// The body of a DELETE of exactly this object. `version`: none: at any. `grace`: of a pod, in
+// seconds; none: its own.
+std::string preconditions(const std::string& uid, std::optional<std::uint64_t> version,
+                          std::optional<int> grace = std::nullopt);
 
 }  // namespace holdfast::controller

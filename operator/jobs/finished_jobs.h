@@ -1,7 +1,8 @@
 // The finished jobs of this replica's shards that nobody watches (left_jobs.h): whether they were
-// edited, when their time to live ends, and how many there are. A walk reads all of them, in pages, and pauses between two so
-// that it takes a tenth of a core at most. A job whose time ends before the next walk has a timer.
-// So the time to live of a finished job, and an edit of it, count within kBetweenWalks and a walk.
+// edited, when their time to live ends, and how many there are. A walk reads all of them, in pages.
+// It pauses between two pages, so that it takes a tenth of a core at most. A job whose time ends
+// before the next walk has a timer. So the time to live of a finished job, and an edit of it, count
+// within kBetweenWalks and a walk.
 //
 // It also says when a finished job may be settled (reconciler/job/settled.h).
 //

@@ -55,7 +55,7 @@ void HeldShards::look_at_all(const IsMeant& is_meant) {
     if (!is_meant(pod->namespace_, caches_.shard_of(*pod))) return;
     if (const std::string key = look_key(*pod); !key.empty()) look_(key);
   });
-  // That of a job that the cache lacks leads back to it.
+  // If the cache lacks its job, a Lease leads back to it.
   caches_.heartbeats().cached().for_each([&](const codecs::HeartbeatPtr& lease) {
     const std::string key = lease->namespace_ + "/" + lease->job_name;
     if (leads_back(*lease) && !caches_.job(key)) look_(key);

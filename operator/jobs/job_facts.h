@@ -66,8 +66,8 @@ codecs::PodPtr granted_pod(const std::string& granted, codecs::PodPtr pod);
 inline std::string pod_name_of(const std::string& granted) {
   return granted.substr(0, granted.find('/'));
 }
-// Of the Lease of a job that has ended: something may be left to do, because it is of a run of many.
-// That of a job with one run goes with the job.
+// Something may be left to do about this Lease of a job that has ended: it belongs to one run of
+// many. The Lease of a job with one run goes with the job.
 bool leads_back(const codecs::CachedHeartbeat& lease);
 // The run to which this Lease belonged. The job does not use the Lease any more
 // (reconciler::LeaseOver). None: the job uses it, or it is not the job's.

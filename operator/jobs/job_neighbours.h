@@ -1,5 +1,5 @@
-// What queues, pools, notifications, the lane and the guard have to say about a job before a decision, and
-// what they hear of the decision. Loop only.
+// What queues, pools, notifications, the lane and the guard have to say about a job before a
+// decision, and what they hear of the decision. Loop only.
 #pragma once
 
 #include <functional>

@@ -1,10 +1,10 @@
 // Jobs that are over, and that this replica does not watch any more: they are settled. The watch
 // says of such a job that it is deleted, with what it had before. That counts for nothing:
 //
-//   the version is that of our own write    The job stays in the cache as we wrote it, until it is
-//                                           at rest: its pods go, and its time to live is noted.
-//   else                                    It is read. Until then it stays as it was, and each
-//                                           write of it conflicts.
+//   our own write has this version    The job stays in the cache as we wrote it, until it is at
+//                                     rest: its pods go, and its time to live is noted.
+//   else                              It is read. Until then it stays as it was, and each write of
+//                                     it conflicts.
 //
 // After a restart the cache lacks it. A pod that lives or has our finalizer then leads back to it,
 // and so does a Lease: look_for().

@@ -108,7 +108,7 @@ void PodShards::narrow() {
   }
   for (const Part& part : deps_.parts) {
     part.informer.narrow(selector(selected_, shards_), [&](const kube::ObjectPtr& object) {
-      const auto shard = reconciler::labelled_shard(part.label(*object), shards_);
+      const auto shard = reconciler::labelled_shard(part.label(object), shards_);
       const bool stays = !shard || selected_.count(*shard) != 0;
       if (!stays) part.on_drop(object);
       return stays;

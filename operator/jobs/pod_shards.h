@@ -33,13 +33,20 @@ class PodShards {
   // How long a list may hold up the next one, once another namespace's has come.
   static constexpr std::chrono::seconds kPatience{5};
 
-  // Objects that bear reconciler::kShardLabel, as decoded by `label`.
+  // Objects that bear reconciler::kShardLabel.
   struct Part {
     cache::Informer& informer;
-    std::function<std::string(const kube::Object& object)> label;
-    // The object leaves the cache although it is not deleted.
+    std::function<std::string(const kube::ObjectPtr& object)> label;
     std::function<void(const kube::ObjectPtr& object)> on_drop;
   };
+  // Of T, as the informer decodes it. `label`: of a T. `on_drop`: a T leaves the cache although it is
+  // not deleted.
+  template <class T, class Label, class OnDrop>
+  static Part part(cache::Informer& informer, Label label, OnDrop on_drop) {
+    return {informer,
+            [label](const kube::ObjectPtr& object) { return label(*kube::as<T>(object)); },
+            [on_drop](const kube::ObjectPtr& object) { on_drop(*kube::as<T>(object)); }};
+  }
   struct Dependencies {
     Loop& loop;
     std::vector<Part> parts;

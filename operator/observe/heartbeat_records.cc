@@ -36,7 +36,7 @@ std::optional<Duration> stands_for(const reconciler::RecordTracker& tracker, con
 }  // namespace
 
 reconciler::LiveTime HeartbeatRecords::time(const std::string& key, SteadyTime now) {
-  return clocks_.read(key.substr(0, key.find('/')), now);
+  return clocks_.read(kube::namespace_of(key), now);
 }
 
 void HeartbeatRecords::keep_windows(WindowKeeper& windows, const Loop& loop,

@@ -23,9 +23,7 @@ class HeartbeatRecords {
   // `elsewhere`: of the nodes. A replica sees the Leases of its own shards alone, which may be few.
   explicit HeartbeatRecords(const std::vector<std::string>& namespaces = {},
                             reconciler::RecordTracker::Elsewhere elsewhere = nullptr)
-      : clocks_(namespaces),
-        tracker_([](const std::string& key) { return key.substr(0, key.find('/')); },
-                 std::move(elsewhere)) {}
+      : clocks_(namespaces), tracker_(kube::namespace_of, std::move(elsewhere)) {}
 
   void watch(const std::function<bool(const std::string& watched)>& is_live, SteadyTime now) {
     clocks_.watch(is_live, now);

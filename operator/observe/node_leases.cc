@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "client/kube/lease_resource.h"
+
 namespace holdfast::observe {
 namespace {
 
@@ -12,13 +14,11 @@ constexpr std::chrono::hours kLongestRecorded{1};
 // Half of it is longer than the 10 s between two renewals of a node.
 constexpr std::chrono::seconds kShortestWindow{24};
 
-constexpr const char* kLeaseGroupPath = "/apis/coordination.k8s.io/v1";
-
 kube::Kind lease_kind() {
   kube::Kind kind;
   kind.name = "node-leases";
-  kind.group_path = kLeaseGroupPath;
-  kind.plural = "leases";
+  kind.group_path = kube::kLeaseGroupPath;
+  kind.plural = kube::kLeasePlural;
   kind.decode = kube::decode_bare;
   return kind;
 }
@@ -71,8 +71,9 @@ void NodeLeases::keep_every_window(WindowKeeper& windows,
 }
 
 Task<Result<JsonDocument>> NodeLeases::get(std::string node, SteadyTime by) {
-  return client_.get(kube::object_path(kLeaseGroupPath, "leases", kNodeLeaseNamespace, node),
-                     kube::live_look(by, loop_.now()));
+  return client_.get(
+      kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, kNodeLeaseNamespace, node),
+      kube::live_look(by, loop_.now()));
 }
 
 Task<Result<>> NodeLeases::confirm(std::string node, SteadyTime by) {

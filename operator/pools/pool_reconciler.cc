@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/controller/own_writes.h"
+#include "client/controller/writer.h"
 #include "core/json.h"
 #include "core/side_by_side.h"
 #include "operator/jobs/writes.h"
@@ -39,14 +40,6 @@ bool changes_more_than_counts(const PoolStatus& a, const PoolStatus& b) {
   return a.workers.total != b.workers.total || a.holder != b.holder ||
          a.conditions != b.conditions || a.starts != b.starts ||
          a.observed_generation != b.observed_generation;
-}
-
-std::string exactly(const std::string& uid) {
-  return Json({{"apiVersion", "v1"},
-               {"kind", "DeleteOptions"},
-               {"propagationPolicy", "Background"},
-               {"preconditions", {{"uid", uid}}}})
-      .dump();
 }
 
 void wake_in(controller::ReconcileResult& result, std::optional<Duration> after) {
@@ -325,7 +318,7 @@ Task<Result<>> PoolReconciler::remove_pod(WorkerPtr worker, membership::Ownershi
   worker->removal.accepted = true;
   tracker_.refresh(*worker);
   auto del = deps_.client.del(jobs::pod_path(worker->namespace_, worker->pod->name),
-                              exactly(worker->pod_uid), options);
+                              controller::preconditions(worker->pod_uid, std::nullopt), options);
   const Result<JsonDocument> answer = co_await del;
   // A conflict: the pod of this name is another one.
   const bool is_done = answer || answer.error().code == ErrorCode::kNotFound ||

@@ -101,13 +101,4 @@ std::string freeing_patch(const CachedRescuePod& pod, Duration silent, Time now)
   return body.dump();
 }
 
-std::string removal_body(const CachedRescuePod& pod) {
-  const Json body = {{"apiVersion", "v1"},
-                     {"kind", "DeleteOptions"},
-                     {"gracePeriodSeconds", 0},
-                     {"propagationPolicy", "Background"},
-                     {"preconditions", {{"uid", pod.uid}}}};
-  return body.dump();
-}
-
 }  // namespace holdfast::rescue

@@ -29,7 +29,4 @@ bool is_out_of_service(const JsonView& node);
 // for the message.
 std::string freeing_patch(const CachedRescuePod& pod, Duration silent, Time now);
 
-// The body of a DELETE of exactly this pod, without grace.
-std::string removal_body(const CachedRescuePod& pod);
-
 }  // namespace holdfast::rescue

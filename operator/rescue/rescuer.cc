@@ -49,7 +49,8 @@ Task<Result<>> Rescuer::free(RescuePodPtr pod, Duration silent, controller::Gate
 }
 
 Task<Result<>> Rescuer::remove(RescuePodPtr pod, controller::Gate::Claim claim) {
-  auto del = writer_.del(claim, path_of(*pod), removal_body(*pod));
+  auto del = writer_.del(claim, path_of(*pod),
+                         controller::preconditions(pod->uid, std::nullopt, /*grace=*/0));
   const Result<JsonDocument> answer = co_await del;
   if (answer) co_return Unit{};
   const ErrorCode code = answer.error().code;

@@ -46,31 +46,24 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
           {loop_, deps.client, deps.random, log_}, caches_.pods, config.namespaces,
           [this](const auto& lease) { return job_controller_.is_worked_on(lease); },
           make_guard(deps, config)),
-      pod_shards_({loop_,
-                   {{caches_.pods,
-                     [](const kube::Object& pod) {
-                       return static_cast<const codecs::CachedPod&>(pod).pod.shard_label;
-                     },
-                     [this](const kube::ObjectPtr& pod) {
-                       job_controller_.drop_pod(*kube::as<codecs::CachedPod>(pod));
-                     }},
-                    {observed_.heartbeats.leases(),
-                     [](const kube::Object& lease) {
-                       return static_cast<const codecs::CachedHeartbeat&>(lease).shard_label;
-                     },
-                     [this](const kube::ObjectPtr& lease) {
-                       observed_.heartbeats.drop(*kube::as<codecs::CachedHeartbeat>(lease));
-                     }}},
-                   [this](const std::set<int>& shards, const std::string& watched) {
-                     log_.info("the pods of shards are listed",
-                               {{"shards", std::to_string(shards.size())},
-                                {"namespace", watched},
-                                {"pods", std::to_string(caches_.pods.store().size())}});
-                     queue_controller_.begin_pods(shards, watched);
-                     job_controller_.begin_pods(shards, watched);
-                     if (lane_) lane_->controller->look_at_all_of(shards);
-                   }},
-                  config.membership.shards, config.namespaces),
+      pod_shards_(
+          {loop_,
+           {jobs::PodShards::part<codecs::CachedPod>(
+                caches_.pods, [](const auto& pod) { return pod.pod.shard_label; },
+                [this](const auto& pod) { job_controller_.drop_pod(pod); }),
+            jobs::PodShards::part<codecs::CachedHeartbeat>(
+                observed_.heartbeats.leases(), [](const auto& lease) { return lease.shard_label; },
+                [this](const auto& lease) { observed_.heartbeats.drop(lease); })},
+           [this](const std::set<int>& shards, const std::string& watched) {
+             log_.info("the pods of shards are listed",
+                       {{"shards", std::to_string(shards.size())},
+                        {"namespace", watched},
+                        {"pods", std::to_string(caches_.pods.store().size())}});
+             queue_controller_.begin_pods(shards, watched);
+             job_controller_.begin_pods(shards, watched);
+             if (lane_) lane_->controller->look_at_all_of(shards);
+           }},
+          config.membership.shards, config.namespaces),
       membership_({loop_, deps.client, deps.random, log_}, config.membership,
                   membership_handlers(deps.telemetry, std::move(config.refuse))),
       readings_({loop_,

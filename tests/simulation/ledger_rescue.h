@@ -2,7 +2,7 @@
 // - The write that frees a pod names its UID and version. A live look at the Lease of its node comes
 //   right before it.
 // - The node has been silent for the pod's window, and most others have not fallen silent with it.
-// - A pod is freed once, and only one that may be. Only what is freed is deleted.
+// - A pod is freed once, and only if nothing forbids it. Only a freed pod is deleted.
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,7 @@
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
 #include "tests/support/no_credentials.h"
+#include "tests/unit/cache/watch_text.h"
 
 namespace holdfast::cache {
 namespace {
@@ -34,19 +35,6 @@ kube::Kind pods() {
   return kind;
 }
 
-std::string object_json(const std::string& name, int version, const std::string& namespace_) {
-  return R"({"metadata":{"name":")" + name + R"(","namespace":")" + namespace_ + R"(","uid":"u-)" +
-         name + R"(","resourceVersion":")" + std::to_string(version) + R"("}})";
-}
-std::string list_json(int version, const std::vector<std::string>& items = {}) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
-  return R"({"metadata":{"resourceVersion":")" + std::to_string(version) + R"("},"items":[)" +
-         text + "]}";
-}
-std::string event_json(const std::string& type, const std::string& object) {
-  return R"({"type":")" + type + R"(","object":)" + object + "}";
-}
 std::string bookmark_json(int version, bool end = false) {
   return R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":")" +
          std::to_string(version) + R"(")" +

@@ -10,6 +10,7 @@
 #include "tests/support/fake_transport.h"
 #include "tests/support/manual_loop.h"
 #include "tests/support/no_credentials.h"
+#include "tests/unit/cache/watch_text.h"
 
 namespace holdfast::cache {
 namespace {
@@ -32,19 +33,6 @@ kube::Kind open_jobs() {
   return kind;
 }
 
-std::string object_json(const std::string& name, int version) {
-  return R"({"metadata":{"name":")" + name + R"(","namespace":"x","uid":"u-)" + name +
-         R"(","resourceVersion":")" + std::to_string(version) + R"("}})";
-}
-std::string list_json(int version, const std::vector<std::string>& items = {}) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
-  return R"({"metadata":{"resourceVersion":")" + std::to_string(version) + R"("},"items":[)" +
-         text + "]}";
-}
-std::string event_json(const std::string& type, const std::string& object) {
-  return R"({"type":")" + type + R"(","object":)" + object + "}";
-}
 ObjectPtr object_of(const std::string& name, int version) {
   auto object = std::make_shared<kube::Object>();
   object->name = name;

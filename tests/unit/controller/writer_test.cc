@@ -63,5 +63,10 @@ TEST(Preconditions, ADeletionNamesTheObjectAndTheVersionIfThatMatters) {
   EXPECT_EQ(named(preconditions("u", std::nullopt)), Json({{"uid", "u"}}));
 }
 
+TEST(Preconditions, ADeletionGivesThePodsOwnGraceOrNone) {
+  EXPECT_FALSE(parse_json(preconditions("u", 7))->contains("gracePeriodSeconds"));
+  EXPECT_EQ(parse_json(preconditions("u", std::nullopt, 0))->at("gracePeriodSeconds"), 0);
+}
+
 }  // namespace
 }  // namespace holdfast::controller

@@ -36,18 +36,12 @@ class PodShardsTest : public ::testing::Test {
     pods_ = std::make_unique<cache::Informer>(dependencies, kind, namespaces);
     add_pod_indexes(pods_->store());
     pods_->on_change([this](const cache::Change& change) { changes_ += change.after ? 1 : -1; });
-    std::vector<PodShards::Part> parts = {
-        {*pods_,
-         [](const kube::Object& pod) {
-           return static_cast<const codecs::CachedPod&>(pod).pod.shard_label;
-         },
-         [this](const kube::ObjectPtr& pod) { dropped_.push_back(pod->name); }}};
+    const auto drop = [this](const kube::Object& object) { dropped_.push_back(object.name); };
+    std::vector<PodShards::Part> parts = {PodShards::part<codecs::CachedPod>(
+        *pods_, [](const auto& pod) { return pod.pod.shard_label; }, drop)};
     if (leases_) {
-      parts.push_back({leases_->leases(),
-                       [](const kube::Object& lease) {
-                         return static_cast<const codecs::CachedHeartbeat&>(lease).shard_label;
-                       },
-                       [this](const kube::ObjectPtr& lease) { dropped_.push_back(lease->name); }});
+      parts.push_back(PodShards::part<codecs::CachedHeartbeat>(
+          leases_->leases(), [](const auto& lease) { return lease.shard_label; }, drop));
     }
     shards_ = std::make_unique<PodShards>(
         PodShards::Dependencies{loop_, std::move(parts),

@@ -19,17 +19,9 @@ constexpr const char* kQueues = "/apis/holdfast.dev/v1alpha1/namespaces/default/
 class PodsOfShardsTest : public ::testing::Test {
  protected:
   void job(const std::string& name, const Json& more = Json::object()) {
-    Json spec = {
-        {"retryBackoff", {{"initialSeconds", 1}, {"factor", 1}, {"maxSeconds", 1}}},
-        {"template",
-         {{"spec",
-           {{"containers",
-             Json::array({{{"name", "main"}, {"image", "image"}, {"command", {"/work"}}}})}}}}}};
+    Json spec = {{"retryBackoff", {{"initialSeconds", 1}, {"factor", 1}, {"maxSeconds", 1}}}};
     spec.update(more);
-    world_.create(kJobs, {{"apiVersion", "holdfast.dev/v1alpha1"},
-                          {"kind", "DurableJob"},
-                          {"metadata", {{"name", name}}},
-                          {"spec", spec}});
+    world_.create(kJobs, durable_job(name, spec));
   }
   Json status(const std::string& name) const {
     return at(world_.find("durablejobs", name), "status");
@@ -40,9 +32,6 @@ class PodsOfShardsTest : public ::testing::Test {
   }
   static std::string label_of(const Json& pod) {
     return string_at(at(at(pod, "metadata"), "labels"), "holdfast.dev/shard");
-  }
-  static std::string path_of(const Json& pod) {
-    return std::string(kPods) + "/" + string_at(at(pod, "metadata"), "name");
   }
   void start() {
     if (world_.find("nodes", "node-1").is_null()) {

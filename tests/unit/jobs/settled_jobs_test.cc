@@ -29,24 +29,28 @@ class SettledJobsTest : public ::testing::Test {
     };
   }
   void job(const std::string& name, const Json& more = Json::object()) {
-    Json spec = {
-        {"template",
-         {{"spec",
-           {{"containers",
-             Json::array({{{"name", "main"}, {"image", "image"}, {"command", {"/work"}}}})}}}}}};
-    spec.update(more);
-    world_.create(kJobs, {{"apiVersion", "holdfast.dev/v1alpha1"},
-                          {"kind", "DurableJob"},
-                          {"metadata", {{"name", name}}},
-                          {"spec", spec}});
+    world_.create(kJobs, durable_job(name, more));
+  }
+  // One that the operator runs.
+  void batch_job(const std::string& name) {
+    world_.batch_jobs = true;
+    world_.create(
+        kBatchJobs,
+        {{"apiVersion", "batch/v1"},
+         {"kind", "Job"},
+         {"metadata", {{"name", name}}},
+         {"spec",
+          {{"managedBy", "holdfast.dev/operator"},
+           {"template",
+            {{"spec",
+              {{"restartPolicy", "Never"},
+               {"containers",
+                Json::array({{{"name", "main"}, {"image", "x"}, {"command", {"/w"}}}})}}}}}}}});
   }
   Json status(const std::string& name) const {
     return at(world_.find("durablejobs", name), "status");
   }
   bool is_settled(const std::string& name) const { return bool_at(status(name), "settled"); }
-  static std::string path_of(const Json& pod) {
-    return std::string(kPods) + "/" + string_at(at(pod, "metadata"), "name");
-  }
   void start() {
     world_.start();
     world_.run(seconds(20));  // an earlier process's Leases run out
@@ -281,7 +285,6 @@ TEST_F(SettledJobsTest, FinishedJobsOfAnEarlierVersionAreSettledAFewInASecond) {
 }
 
 TEST_F(SettledJobsTest, TheDurableJobOfABatchJobIsSettledOnceThatReportsItsEnd) {
-  world_.batch_jobs = true;
   std::vector<std::string> ends;
   world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
     if (request.method != "PUT") return std::nullopt;
@@ -292,18 +295,7 @@ TEST_F(SettledJobsTest, TheDurableJobOfABatchJobIsSettledOnceThatReportsItsEnd) 
     if (!is_batch && has_ended) ends.push_back(settles ? "settled" : "ended");
     return std::nullopt;
   };
-  world_.create(
-      kBatchJobs,
-      {{"apiVersion", "batch/v1"},
-       {"kind", "Job"},
-       {"metadata", {{"name", "pi"}}},
-       {"spec",
-        {{"managedBy", "holdfast.dev/operator"},
-         {"template",
-          {{"spec",
-            {{"restartPolicy", "Never"},
-             {"containers",
-              Json::array({{{"name", "main"}, {"image", "x"}, {"command", {"/w"}}}})}}}}}}}});
+  batch_job("pi");
   start();
   succeed();
   EXPECT_TRUE(world_.run_until([&] { return is_settled("pi") && !is_held(); }, seconds(10)));
@@ -311,19 +303,7 @@ TEST_F(SettledJobsTest, TheDurableJobOfABatchJobIsSettledOnceThatReportsItsEnd) 
 }
 
 TEST_F(SettledJobsTest, AnEndThatABatchJobDoesNotReportYetIsFoundAlthoughItIsSettled) {
-  world_.batch_jobs = true;
-  world_.create(
-      kBatchJobs,
-      {{"apiVersion", "batch/v1"},
-       {"kind", "Job"},
-       {"metadata", {{"name", "pi"}}},
-       {"spec",
-        {{"managedBy", "holdfast.dev/operator"},
-         {"template",
-          {{"spec",
-            {{"restartPolicy", "Never"},
-             {"containers",
-              Json::array({{{"name", "main"}, {"image", "x"}, {"command", {"/w"}}}})}}}}}}}});
+  batch_job("pi");
   start();
   ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
   world_.run(seconds(5));

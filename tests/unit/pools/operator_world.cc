@@ -28,6 +28,23 @@ constexpr std::chrono::milliseconds kStep{20};
 
 }  // namespace
 
+Json durable_job(const std::string& name, const Json& more) {
+  Json spec = {
+      {"template",
+       {{"spec",
+         {{"containers",
+           Json::array({{{"name", "main"}, {"image", "image"}, {"command", {"/work"}}}})}}}}}};
+  spec.update(more);
+  return {{"apiVersion", "holdfast.dev/v1alpha1"},
+          {"kind", "DurableJob"},
+          {"metadata", {{"name", name}}},
+          {"spec", std::move(spec)}};
+}
+
+std::string path_of(const Json& pod) {
+  return std::string(kPods) + "/" + string_at(at(pod, "metadata"), "name");
+}
+
 // Carries requests to the server at once, and its answers in a later turn.
 class OperatorWorld::Transport : public http::Transport {
  public:

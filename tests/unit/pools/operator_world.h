@@ -27,6 +27,10 @@ inline constexpr const char* kBatchJobs = "/apis/batch/v1/namespaces/default/job
 inline constexpr const char* kPods = "/api/v1/namespaces/default/pods";
 inline constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
+// `more`: further fields of the spec, or others in place of the template.
+Json durable_job(const std::string& name, const Json& more = Json::object());
+std::string path_of(const Json& pod);
+
 class OperatorWorld {
  public:
   OperatorWorld();

@@ -117,12 +117,5 @@ TEST(RescueCodec, TheWriteThatDecidesNamesThePodAndItsVersion) {
   EXPECT_EQ(condition["lastTransitionTime"], "2026-01-01T00:00:00Z");
 }
 
-TEST(RescueCodec, TheDeletionNamesThePodAndGivesNoGrace) {
-  const RescuePodPtr pod = decode_rescue_pod(document(pod_of_a_job()));
-  const Json body = *parse_json(removal_body(*pod));
-  EXPECT_EQ(body["preconditions"], (Json{{"uid", "uid-7"}}));
-  EXPECT_EQ(body["gracePeriodSeconds"], 0);
-}
-
 }  // namespace
 }  // namespace holdfast::rescue
