@@ -36,13 +36,17 @@ bool in_schema(const reconciler::Spec& spec) {
          backoff.factor <= 10 && between(backoff.jitter_percent, 0, 100);
 }
 
-bool in_schema(const reconciler::Status& status) {
+bool in_schema(const reconciler::Job& job) {
+  if (!in_schema(job.spec)) return false;
+  const reconciler::Status& status = job.status;
   const reconciler::Status none;
   if (!reconciler::testing::refused_by_api(status, status).empty() && !(status == none))
     return false;
-  const bool have_one_place = std::none_of(
-      status.runs.begin(), status.runs.end(),
-      [](const reconciler::Run& run) { return run.at_worker() && !run.pod_uid.empty(); });
+  // A pool is neither added nor removed.
+  const bool have_one_place =
+      std::none_of(status.runs.begin(), status.runs.end(), [&](const reconciler::Run& run) {
+        return run.at_worker() && (!run.pod_uid.empty() || !job.spec.pool);
+      });
   return have_one_place && between(status.attempt, 0, kInt32) &&
          between(status.failures, 0, kInt32 + 1) && between(status.disruptions, 0, kInt32 + 1) &&
          between(status.suspended, 0, kInt32);
@@ -132,7 +136,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!object) return 0;
   reconciler::JobView view;
   view.job = object->job;
-  if (!in_schema(view.job.spec) || !in_schema(view.job.status)) return 0;
+  if (!in_schema(view.job)) return 0;
   std::set<std::string> uids;  // the API server gives each to one pod
   while (!input.empty()) {
     const codecs::PodPtr pod = decode(codecs::decode_pod, JsonDocument::parse(input.line()));

@@ -57,7 +57,8 @@ void check_pod(const CachedJob& cached, const JobTexts& texts) {
   const Result<std::string> body =
       injection::pod_body(job, texts.pod_template, {7, name}, "agent", "7-of-32");
   // With a heartbeat a template may also use the agent's names, or have no command.
-  const bool has_spec = at(*parse_json(texts.pod_template), "spec").is_object();
+  const Result<Json> pod_template = parse_json(texts.pod_template);
+  const bool has_spec = pod_template.ok() && at(*pod_template, "spec").is_object();
   FUZZ_REQUIRE(job.spec.heartbeat ? has_spec || !body.ok() : body.ok() == has_spec);
   if (!body.ok()) return;
   Result<Json> pod = parse_json(*body);
