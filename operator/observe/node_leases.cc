@@ -62,6 +62,15 @@ bool NodeLeases::most_are_silent(Duration window) {
                           [this](const std::string&) { return time(); });
 }
 
+std::set<std::string> NodeLeases::silent_nodes(Duration at_least) {
+  update();
+  std::set<std::string> nodes;
+  tracker_.for_each_silent(
+      at_least, [this](const std::string&) { return time(); },
+      [&](const std::string& node, std::uint64_t, Duration) { nodes.insert(node); });
+  return nodes;
+}
+
 void NodeLeases::keep_every_window(WindowKeeper& windows,
                                    const std::function<int(const std::string&)>& shard_of) {
   windows.add("silent", {tracker_, [this](const std::string&) { return time(); },

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "client/cache/informer.h"
@@ -41,6 +42,9 @@ class NodeLeases {
   // Most have been silent for over half of this, or of 24 s if that is longer: see
   // RecordTracker::breaker(). Nodes renew every 10 s.
   bool most_are_silent(Duration window);
+
+  // Those whose Lease has not changed for so long.
+  std::set<std::string> silent_nodes(Duration at_least);
 
   // Records the silence of every node, by one shard each. So in_doubt() counts the same nodes after
   // a restart.

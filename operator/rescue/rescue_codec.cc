@@ -70,8 +70,8 @@ RescuePodPtr decode_rescue_pod(const JsonView& json) {
   pod.node = string_at(at(json, "spec"), "nodeName");
   pod.ended = phase == "Succeeded" || phase == "Failed";
   pod.freed = is_freed(status);
-  pod.is_going = at(meta, "deletionTimestamp").is_string() &&
-                 int_at(meta, "deletionGracePeriodSeconds", -1) == 0;
+  cached->is_deleted = at(meta, "deletionTimestamp").is_string();
+  pod.is_going = cached->is_deleted && int_at(meta, "deletionGracePeriodSeconds", -1) == 0;
   pod.ours = has_our_finalizer(meta);
   pod.is_static = at(annotations, kMirrorAnnotation).is_string();
   pod.has_claims = has_claims(at(json, "spec"));

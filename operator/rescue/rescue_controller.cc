@@ -59,21 +59,9 @@ void RescueController::on_pod(const cache::View<CachedRescuePod>::Change& change
 
 reconciler::RescueView RescueController::view(const CachedRescuePod& pod, const Memory& memory,
                                               const Rescuer::Look* look) {
-  reconciler::RescueView view;
-  view.pod = pod.pod;
+  reconciler::RescueView view = rescuer_.view(pod, config_.owners, look);
   view.pod.freed = view.pod.freed || memory.freed;
   view.pod.is_going = view.pod.is_going || loop_.now() < memory.deleted_until;
-  const Duration window = pod.pod.window.value_or(reconciler::kRescueWindow);
-  const auto lease =
-      nodes_.of_leases().silence(pod.pod.node, window, look ? look->asked : observe::LookTimes{});
-  const Time now = client_.server_clock().now(loop_.now());
-  view.age = pod.created ? now - *pod.created : window;
-  view.node.silent_for = lease.silent_for;
-  view.node.in_doubt = lease.in_doubt;
-  view.node.looked = look != nullptr;
-  view.node.out_of_service = look && look->out_of_service;
-  view.owner_may_be_freed = reconciler::may_be_freed(pod.pod.owner, config_.owners);
-  if (!lease.silent_for || *lease.silent_for < window) return view;
   const auto held = static_cast<int>(membership_.held_shards().size());
   view.next_turn = allowance_.left(held, config_.shards, loop_.now());
   return view;
@@ -122,7 +110,7 @@ Task<Result<>> RescueController::act(RescuePodPtr pod, RescueAction action, Memo
                                      controller::Gate::Claim claim) {
   if (action == RescueAction::kFree) {
     allowance_.freed(loop_.now());
-    auto write = rescuer_.free(pod, silence_of(*pod), claim);
+    auto write = rescuer_.free(pod, rescuer_.silence_of(*pod), claim);
     const Result<> freed = co_await write;
     if (!freed) {
       failed(*pod, freed.error(), *memory);
@@ -145,11 +133,6 @@ Task<Result<>> RescueController::act(RescuePodPtr pod, RescueAction action, Memo
   co_return Unit{};
 }
 
-Duration RescueController::silence_of(const CachedRescuePod& pod) {
-  const Duration window = pod.pod.window.value_or(reconciler::kRescueWindow);
-  return nodes_.of_leases().silence(pod.pod.node, window).silent_for.value_or(Duration::zero());
-}
-
 // ---- What others hear of it.
 
 void RescueController::record(const CachedRescuePod& pod, bool warning, const char* reason,
@@ -163,7 +146,7 @@ void RescueController::record(const CachedRescuePod& pod, bool warning, const ch
 
 void RescueController::tell_freed(const CachedRescuePod& pod, Memory& memory) {
   memory.told = true;
-  const Duration silent = silence_of(pod);
+  const Duration silent = rescuer_.silence_of(pod);
   telemetry_.rescued(pod.namespace_, silent);
   log_.warn("a pod on a silent node is freed",
             {{"pod", pod.key()}, {"node", pod.pod.node}, {"silent", human_duration(silent)}});

@@ -78,7 +78,6 @@ class RescueController : public controller::Controller {
                      controller::Gate::Claim claim);
   reconciler::RescueView view(const CachedRescuePod& pod, const Memory& memory,
                               const Rescuer::Look* look);
-  Duration silence_of(const CachedRescuePod& pod);
   void tell_freed(const CachedRescuePod& pod, Memory& memory);
   void tell_refused(const CachedRescuePod& pod, reconciler::RescueRefusal why, Memory& memory);
   void failed(const CachedRescuePod& pod, const Error& error, Memory& memory);

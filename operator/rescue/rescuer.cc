@@ -11,6 +11,10 @@ std::string path_of(const CachedRescuePod& pod, const std::string& subresource =
   return kube::object_path("/api/v1", "pods", pod.namespace_, pod.name, subresource);
 }
 
+Duration window_of(const CachedRescuePod& pod) {
+  return pod.pod.window.value_or(reconciler::kRescueWindow);
+}
+
 // A patch with a UID met another pod of the same name: a 422 that names metadata.uid.
 bool met_another_pod(const Error& error) {
   return error.http_status == 422 && error.cause_fields == std::vector<std::string>{"metadata.uid"};
@@ -31,6 +35,29 @@ Task<Result<Rescuer::Look>> Rescuer::look(RescuePodPtr pod) {
   const Result<> lease = co_await last;
   if (!lease) co_return lease.error();
   co_return look;
+}
+
+reconciler::RescueView Rescuer::view(const CachedRescuePod& pod,
+                                     const std::set<std::string>& owners, const Look* look) {
+  reconciler::RescueView view;
+  view.pod = pod.pod;
+  const Duration window = window_of(pod);
+  const Time now = client_.server_clock().now(loop_.now());
+  view.age = pod.created ? now - *pod.created : window;
+  const auto lease =
+      nodes_.of_leases().silence(pod.pod.node, window, look ? look->asked : observe::LookTimes{});
+  view.node.silent_for = lease.silent_for;
+  view.node.in_doubt = lease.in_doubt;
+  view.node.looked = look != nullptr;
+  view.node.out_of_service = look && look->out_of_service;
+  view.owner_may_be_freed = reconciler::may_be_freed(pod.pod.owner, owners);
+  return view;
+}
+
+Duration Rescuer::silence_of(const CachedRescuePod& pod) {
+  return nodes_.of_leases()
+      .silence(pod.pod.node, window_of(pod))
+      .silent_for.value_or(Duration::zero());
 }
 
 Task<Result<>> Rescuer::free(RescuePodPtr pod, Duration silent, controller::Gate::Claim claim) {

@@ -7,6 +7,9 @@
 // Loop only. Destroy it when the client is idle.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "client/controller/writer.h"
 #include "client/kube/client.h"
 #include "core/loop.h"
@@ -37,6 +40,13 @@ class Rescuer {
   };
   // Reads the pod's node, and then the node's Lease. kNotFound: one of them does not exist.
   Task<Result<Look>> look(RescuePodPtr pod);
+
+  // What is known of the pod and of its node, at most up to the look. Null: before it. `owners`: the
+  // kinds beside Job and ReplicaSet whose pods may be freed.
+  reconciler::RescueView view(const CachedRescuePod& pod, const std::set<std::string>& owners,
+                              const Look* look);
+  // How long the pod's node has been silent; zero: unknown.
+  Duration silence_of(const CachedRescuePod& pod);
 
   // Writes that the pod is freed. kConflict: the pod has changed, so the verdict is void.
   Task<Result<>> free(RescuePodPtr pod, Duration silent, controller::Gate::Claim claim);

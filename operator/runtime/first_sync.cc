@@ -14,8 +14,8 @@ constexpr std::chrono::minutes kSyncLimit{2};
 constexpr std::chrono::minutes kLongSyncLimit{10};
 constexpr std::chrono::seconds kSyncReport{20};
 
-bool caches_come(Manager& manager) {
-  const auto informers = manager.needed();
+bool caches_come(Work& work) {
+  const auto informers = work.needed();
   return std::any_of(informers.begin(), informers.end(), [](const cache::Informer* informer) {
     return !informer->synced() && informer->quiet_for() < kSyncLimit;
   });
@@ -23,16 +23,16 @@ bool caches_come(Manager& manager) {
 
 }  // namespace
 
-FirstSync::Seen FirstSync::look(Manager& manager, SteadyTime now) {
-  if (manager.synced()) {
+FirstSync::Seen FirstSync::look(Work& work, SteadyTime now) {
+  if (work.synced()) {
     const bool is_ready = !std::exchange(ready_, true);
     if (is_ready) log_.info("ready", {{"took", human_duration(now - began_)}});
     return {is_ready, std::nullopt};
   }
-  const bool too_late = now - began_ >= (caches_come(manager) ? kLongSyncLimit : kSyncLimit);
+  const bool too_late = now - began_ >= (caches_come(work) ? kLongSyncLimit : kSyncLimit);
   if (!too_late && now - reported_ < kSyncReport) return {};
   reported_ = now;
-  for (cache::Informer* const informer : manager.needed()) {
+  for (cache::Informer* const informer : work.needed()) {
     if (informer->live()) continue;
     const kube::Kind& kind = informer->kind();
     const Log::Fields fields = {

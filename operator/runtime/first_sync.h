@@ -8,7 +8,7 @@
 
 #include "core/log.h"
 #include "core/time.h"
-#include "operator/runtime/manager.h"
+#include "operator/runtime/work.h"
 
 namespace holdfast::runtime {
 
@@ -22,7 +22,7 @@ class FirstSync {
     bool is_ready = false;                // said once
     std::optional<std::string> too_late;  // why the process ends
   };
-  Seen look(Manager& manager, SteadyTime now);
+  Seen look(Work& work, SteadyTime now);
 
  private:
   Log log_;

@@ -83,11 +83,13 @@ std::optional<Error> parse_watch_namespaces(const Setting& setting, Options& opt
 }
 
 std::optional<Error> parse_rescue(const Setting& setting, Options& options) {
-  if (setting.value != "off" && setting.value != "on") {
-    return wrong(setting, "is not a mode: give off or on");
+  using Mode = Options::Rescue::Mode;
+  if (setting.value != "off" && setting.value != "observe" && setting.value != "on") {
+    return wrong(setting, "is not a mode: give off, observe or on");
   }
-  options.rescue.mode =
-      setting.value == "on" ? Options::Rescue::Mode::kOn : Options::Rescue::Mode::kOff;
+  options.rescue.mode = setting.value == "on"        ? Mode::kOn
+                        : setting.value == "observe" ? Mode::kObserve
+                                                     : Mode::kOff;
   return std::nullopt;
 }
 
@@ -300,9 +302,9 @@ constexpr std::array<Flag, 22> kFlags = {{
      "Run batch/v1 Jobs with managedBy: holdfast.dev/operator in all watched namespaces, or in "
      "those with these labels. Default: none",
      parse_batch_jobs},
-    {"--rescue", "HOLDFAST_RESCUE", "off|on",
-     "Free pods with the label holdfast.dev/rescue=true, of other controllers, on silent nodes. "
-     "Default: off",
+    {"--rescue", "HOLDFAST_RESCUE", "off|observe|on",
+     "on: free pods with the label holdfast.dev/rescue=true, of other controllers, on silent nodes. "
+     "observe: write down what would be freed, and do nothing else. Default: off",
      parse_rescue},
     {"--rescue-namespace", "HOLDFAST_RESCUE_NAMESPACE", "NAME[,NAME]",
      "Namespaces of these pods; may be repeated. Default: those of --watch-namespace",

@@ -52,13 +52,16 @@ struct Options {
   std::string batch_jobs;
   // What is done for pods of other controllers on silent nodes (docs/rescue.md).
   struct Rescue {
-    enum class Mode { kOff, kOn };
+    enum class Mode { kOff, kObserve, kOn };
     Mode mode = Mode::kOff;
     std::vector<std::string> namespaces;  // sorted, each once; empty: watch_namespaces
     std::set<std::string> owners = {"Workflow", "EphemeralRunner", "RayCluster"};
     int most_per_minute = 60;
   };
   Rescue rescue;
+  const std::vector<std::string>& rescue_namespaces() const {
+    return rescue.namespaces.empty() ? watch_namespaces : rescue.namespaces;
+  }
   bool require_guard = false;  // no new attempt starts without it (observe/guard.h)
   bool release_pods = false;   // run the command release-pods instead of the operator
   std::string deployment;      // its --deployment: the operator's Deployment, scaled to zero

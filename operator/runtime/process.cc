@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "operator/runtime/descriptors.h"
-#include "operator/runtime/fence_check.h"
-#include "operator/runtime/ownership_json.h"
+#include "operator/runtime/observer_session.h"
 #include "operator/runtime/process_stats.h"
+#include "operator/runtime/session.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -62,17 +62,22 @@ Result<> Process::serve_probes() {
 void Process::start() {
   if (stopping_) return;
   sync_.begin(loop_.now());
-  Result<std::unique_ptr<Session>> connected =
-      Session::connect({loop_, random_, log_, *metrics_, request_observer(),
-                        [this](const Error& error) { refuse(error); }},
-                       options_);
+  Work::Dependencies dependencies{loop_,
+                                  random_,
+                                  log_,
+                                  *metrics_,
+                                  request_observer(),
+                                  [this](const Error& error) { refuse(error); }};
+  const bool observes = options_.rescue.mode == Options::Rescue::Mode::kObserve;
+  const auto connect = observes ? &ObserverSession::connect : &Session::connect;
+  Result<std::unique_ptr<Work>> connected = connect(std::move(dependencies), options_);
   if (!connected.ok()) {
     log_.error("cannot start", {{"error", connected.error().message}});
     begin_stop("it could not start", kExitFailed);
     return;
   }
-  session_ = std::move(*connected);
-  session_->start();
+  work_ = std::move(*connected);
+  work_->start();
   tick();
 }
 
@@ -88,8 +93,8 @@ void Process::refuse(const Error& error) {
 // ---- While it runs.
 
 void Process::tick() {
-  if (!session_) return;  // stopped
-  health_.beat(loop_.now(), watch_health(), answered_at_);
+  if (!work_) return;  // stopped
+  health_.beat(loop_.now(), work_->health(loop_.now()), answered_at_);
   if (!stopping_) look_at_caches();
   if (loop_.now() - last_trim_ >= kTrim) {
     last_trim_ = loop_.now();
@@ -98,21 +103,9 @@ void Process::tick() {
   loop_.call_after(kTick, [this] { tick(); });
 }
 
-std::vector<WatchHealth> Process::watch_health() {
-  std::vector<WatchHealth> watches;
-  const SteadyTime now = loop_.now();
-  for (cache::Informer* const informer : session_->manager().needed()) {
-    watches.push_back({informer->kind().name, informer->synced(), informer->live(),
-                       informer->quiet_for(), now - informer->live_changed_at()});
-  }
-  // Only once: an outage must not make a replica unready.
-  watches.push_back({"membership", session_->manager().membership().has_joined(), true, {}, {}});
-  return watches;
-}
-
 void Process::look_at_caches() {
-  const FirstSync::Seen seen = sync_.look(session_->manager(), loop_.now());
-  if (seen.is_ready) spawn(report_fence(session_->client(), log_));
+  const FirstSync::Seen seen = sync_.look(*work_, loop_.now());
+  if (seen.is_ready) work_->on_ready();
   if (seen.too_late) begin_stop(*seen.too_late, kExitFailed);
 }
 
@@ -124,12 +117,12 @@ void Process::begin_stop(const std::string& why, int exit_code) {
   log_.info("stopping", {{"why", why}});
   signals_->stop_has_begun();
   health_.stopping();
-  if (!session_) {
+  if (!work_) {
     loop_.stop();
     return;
   }
-  session_->stop([this] {
-    session_.reset();
+  work_->stop([this] {
+    work_.reset();
     loop_.post([this] { loop_.stop(); });  // after the callbacks that they posted
   });
 }
@@ -149,8 +142,8 @@ std::map<std::string, ProbeServer::Handler> Process::probe_handlers() {
       {"/debug/ownership",
        [this](ProbeServer::Answer answer) {
          loop_.post([this, answer = std::move(answer)] {
-           if (!session_) return answer({503, "not connected yet\n"});
-           answer({200, ownership_json(session_->manager().ownership()), "application/json"});
+           if (!work_) return answer({503, "not connected yet\n"});
+           answer({200, work_->ownership(), "application/json"});
          });
        }},
   };

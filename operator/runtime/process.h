@@ -2,6 +2,7 @@
 //
 //   start: configuration, probes and metrics, API client, caches, controller
 //   stop:  the reverse: reconciles in flight end, then watches and requests, then the probes
+// With --rescue=observe it observes, and does nothing else.
 //
 // The loop runs on the thread that calls run(). Only the probe server and the signals have other
 // threads.
@@ -21,8 +22,8 @@
 #include "operator/runtime/metrics.h"
 #include "operator/runtime/options.h"
 #include "operator/runtime/probe_server.h"
-#include "operator/runtime/session.h"
 #include "operator/runtime/signals.h"
+#include "operator/runtime/work.h"
 
 namespace holdfast::runtime {
 
@@ -42,7 +43,6 @@ class Process {
   void refuse(const Error& error);
   void tick();
   void look_at_caches();
-  std::vector<WatchHealth> watch_health();
   void begin_stop(const std::string& why, int exit_code);
 
   std::map<std::string, ProbeServer::Handler> probe_handlers();
@@ -57,7 +57,7 @@ class Process {
   // In start order; destroyed in reverse.
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<ProbeServer> probes_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<Work> work_;
   std::unique_ptr<StopSignals> signals_;
 
   // Loop only.

@@ -1,22 +1,16 @@
 #include "operator/runtime/session.h"
 
 #include <algorithm>
-#include <chrono>
-#include <map>
 #include <string>
 #include <utility>
 
 #include "operator/jobs/channels.h"
+#include "operator/runtime/fence_check.h"
+#include "operator/runtime/ownership_json.h"
 #include "operator/runtime/version.h"
 
 namespace holdfast::runtime {
 namespace {
-
-// Kubernetes gives a pod 30 s. Requests that still hang after half of it are cancelled, before the
-// kubelet kills the process.
-constexpr std::chrono::seconds kLeaveLimit{15};
-constexpr std::chrono::seconds kIdleLimit{3};
-constexpr std::chrono::milliseconds kIdlePoll{5};
 
 // There may be twice as many reconciles, and as many creations, as workers. Reconciles of jobs with
 // many runs have channels beside. The rest is for lists, Events and shards. So a request never
@@ -32,22 +26,12 @@ bool has_https_proxy() {
          !http::process_environment("https_proxy").empty();
 }
 
-std::string host_of(const std::string& url) {
-  const std::size_t scheme = url.find("://");
-  const std::size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
-  return url.substr(begin, url.find('/', begin) - begin);
-}
-
 Result<notify::Targets> read_targets(const std::string& file) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   if (file.empty()) return notify::Targets{};
   const Result<std::string> text = system_files().read(file, kMostBytes);
   if (!text.ok()) return text.error();
   return notify::parse_targets(*text);
-}
-
-const std::vector<std::string>& rescue_namespaces(const Options& options) {
-  return options.rescue.namespaces.empty() ? options.watch_namespaces : options.rescue.namespaces;
 }
 
 }  // namespace
@@ -58,7 +42,7 @@ DescriptorUse descriptor_use(const Options& options, std::uint64_t per_connectio
   use.requests = ordinary_requests(options) + 2 * http::CpprestTransport::Config().reserved;
   use.batch_jobs = !options.batch_jobs.empty();
   if (options.rescue.mode != Options::Rescue::Mode::kOff) {
-    use.rescue_watches = std::max<std::size_t>(1, rescue_namespaces(options).size());
+    use.rescue_watches = std::max<std::size_t>(1, options.rescue_namespaces().size());
   }
   use.per_connection = per_connection;
   use.targets = options.notifications.empty() ? 0 : notify::kTargetLimit;
@@ -66,40 +50,25 @@ DescriptorUse descriptor_use(const Options& options, std::uint64_t per_connectio
   return use;
 }
 
-Session::~Session() {
-  deps_.metrics.set_sources({});
-  deps_.loop.cancel(leave_timer_);
-}
+Session::~Session() { deps_.metrics.set_sources({}); }
 
-Result<std::unique_ptr<Session>> Session::connect(Dependencies dependencies,
-                                                  const Options& options) {
+Result<std::unique_ptr<Work>> Session::connect(Dependencies dependencies, const Options& options) {
   Result<notify::Targets> targets = read_targets(options.notifications);
   if (!targets.ok()) return targets.error();
-  kube::ConnectOptions how;
-  how.kubeconfig = options.api.kubeconfig;
-  how.qps = options.api.qps;
-  how.max_in_flight = ordinary_requests(options);
-  how.user_agent = std::string("holdfast-operator/") + kVersion;
-  auto connection = kube::Connection::connect(
-      {dependencies.loop, dependencies.random, dependencies.log, dependencies.observer}, how);
+  auto connection = open(dependencies, options, ordinary_requests(options));
   if (!connection.ok()) return connection.error();
-  std::unique_ptr<Session> session(new Session(std::move(dependencies)));
-  session->connection_ = std::move(*connection);
+  std::unique_ptr<Session> session(new Session(std::move(dependencies), std::move(*connection)));
   session->make_parts(options, std::move(*targets));
-  return session;
+  return std::unique_ptr<Work>(std::move(session));
 }
 
 void Session::make_parts(const Options& options, notify::Targets targets) {
-  deps_.metrics.name_api_server(host_of(connection_->server()));
-  deps_.log.info("using the API server",
-                 {{"server", connection_->server()}, {"from", connection_->origin()}});
   if (const std::uint64_t each = connection_->descriptors_per_connection(); each > 1) {
     raise_descriptor_limit(descriptor_use(options, each), deps_.log);
   }
 
-  kube::Client& client = connection_->client();
   events_ =
-      std::make_unique<events::EventRecorder>(deps_.loop, client, options.replica.id, deps_.log);
+      std::make_unique<events::EventRecorder>(deps_.loop, client(), options.replica.id, deps_.log);
   poster_ = std::make_unique<notify::HttpsPoster>(deps_.loop, system_files());
   deps_.metrics.name_targets(targets.names());
   Manager::Config config;
@@ -112,7 +81,7 @@ void Session::make_parts(const Options& options, notify::Targets targets) {
     config.batch_jobs = Manager::Config::BatchJobs{selector};
   }
   if (options.rescue.mode == Options::Rescue::Mode::kOn) {
-    config.rescue = rescue::Config{rescue_namespaces(options), options.rescue.owners,
+    config.rescue = rescue::Config{options.rescue_namespaces(), options.rescue.owners,
                                    options.rescue.most_per_minute};
   }
   config.guard = Manager::Config::Guard{options.require_guard, kVersion};
@@ -120,54 +89,32 @@ void Session::make_parts(const Options& options, notify::Targets targets) {
   config.jobs.pool.workers = options.workers;
   config.refuse = deps_.refuse;
   manager_ = std::make_unique<Manager>(
-      Manager::Dependencies{deps_.loop, client, deps_.random, deps_.log, deps_.metrics, *events_,
+      Manager::Dependencies{deps_.loop, client(), deps_.random, deps_.log, deps_.metrics, *events_,
                             *poster_, system_files()},
       std::move(config), deps_.metrics.pool_metrics());
   deps_.metrics.set_sources(metric_sources());
 }
 
-void Session::stop(std::function<void()> stopped) {
-  stopped_ = std::move(stopped);
-  leave_timer_ = deps_.loop.call_after(kLeaveLimit, [this] {
-    if (manager_stopped_) return;
-    deps_.log.warn("all requests are cancelled", {{"after", human_duration(kLeaveLimit)}});
-    connection_->shut_down();
-  });
-  manager_->stop([this] { manager_stopped(); });
+void Session::on_ready() { spawn(report_fence(client(), deps_.log)); }
+
+std::vector<WatchHealth> Session::health(SteadyTime now) {
+  std::vector<WatchHealth> watches = Work::health(now);
+  // Only once: an outage must not make a replica unready.
+  watches.push_back({"membership", manager_->membership().has_joined(), true, {}, {}});
+  return watches;
 }
 
-void Session::manager_stopped() {
-  if (std::exchange(manager_stopped_, true)) return;
-  events_->finish([this] {
-    connection_->shut_down();
-    idle_deadline_ = deps_.loop.now() + kIdleLimit;
-    end_when_idle();
-  });
-}
+std::string Session::ownership() { return ownership_json(manager_->ownership()); }
 
-// Cancelled requests answer too. So all callers get their answers before the client is destroyed.
-void Session::end_when_idle() {
-  if (!connection_->client().idle() && deps_.loop.now() < idle_deadline_) {
-    deps_.loop.call_after(kIdlePoll, [this] { end_when_idle(); });
-    return;
-  }
-  const std::function<void()> stopped = std::move(stopped_);
-  stopped();
+void Session::finish(std::function<void()> ended) {
+  manager_->stop([this, ended = std::move(ended)] { events_->finish(ended); });
 }
 
 Metrics::Sources Session::metric_sources() {
   Metrics::Sources sources;
   sources.jobs = [this] { return manager_->jobs().jobs_by_namespace(); };
   sources.oldest_overdue = [this] { return manager_->jobs().oldest_overdue(); };
-  sources.watches = [this] {
-    std::map<std::string, Metrics::WatchState> watches;
-    for (cache::Informer* const informer : manager_->informers()) {
-      watches[informer->kind().name] = {informer->quiet_for(), informer->live(),
-                                        informer->store().size(), informer->closed(),
-                                        informer->is_unselected()};
-    }
-    return watches;
-  };
+  sources.watches = [this] { return states_of(manager_->informers()); };
   sources.ownership = [this] { return manager_->ownership(); };
   sources.lacks_guard = [this] { return !manager_->guard_fault().empty(); };
   sources.events_dropped = [this] { return events_->dropped(); };

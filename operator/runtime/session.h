@@ -4,70 +4,45 @@
 //   connect: reads the targets of notifications, connects, and makes the others. An error says why
 //            it cannot.
 //   stop:    the Manager ends its work, then Events are finished, then all requests are cancelled.
-//            Work that hangs is cancelled after 15 s.
-//
-// Loop only. Destroy it once it has stopped.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "client/kube/client.h"
-#include "client/kube/connection.h"
-#include "core/log.h"
-#include "core/loop.h"
-#include "core/random.h"
 #include "operator/events/events.h"
 #include "operator/notify/https_poster.h"
 #include "operator/runtime/descriptors.h"
 #include "operator/runtime/manager.h"
-#include "operator/runtime/metrics.h"
-#include "operator/runtime/options.h"
+#include "operator/runtime/work.h"
 
 namespace holdfast::runtime {
 
-class Session {
+class Session : public Work {
  public:
-  struct Dependencies {
-    Loop& loop;
-    Random& random;
-    Log log;
-    Metrics& metrics;
-    kube::RequestObserver observer;
-    // The operator can never work here; the error says what to do.
-    std::function<void(Error)> refuse;
-  };
-  static Result<std::unique_ptr<Session>> connect(Dependencies dependencies,
-                                                  const Options& options);
-  ~Session();
+  static Result<std::unique_ptr<Work>> connect(Dependencies dependencies, const Options& options);
+  ~Session() override;
 
-  void start() { manager_->start(); }
-  // `stopped` may destroy the Session.
-  void stop(std::function<void()> stopped);
-
-  kube::Client& client() { return connection_->client(); }
-  Manager& manager() { return *manager_; }
+  void start() override { manager_->start(); }
+  std::vector<cache::Informer*> needed() override { return manager_->needed(); }
+  bool synced() override { return manager_->synced(); }
+  void on_ready() override;
+  std::vector<WatchHealth> health(SteadyTime now) override;
+  std::string ownership() override;
 
  private:
-  explicit Session(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+  using Work::Work;
   void make_parts(const Options& options, notify::Targets targets);
   Metrics::Sources metric_sources();
-  void manager_stopped();
-  void end_when_idle();
+  void finish(std::function<void()> ended) override;
 
-  Dependencies deps_;
   // In start order; destroyed in reverse.
-  std::unique_ptr<kube::Connection> connection_;
   std::unique_ptr<events::EventRecorder> events_;
   std::unique_ptr<notify::HttpsPoster> poster_;
   std::unique_ptr<Manager> manager_;
-
-  std::function<void()> stopped_;
-  TimerId leave_timer_ = 0;
-  bool manager_stopped_ = false;
-  SteadyTime idle_deadline_{};
 };
 
 // For raise_descriptor_limit(). `per_connection`: of each connection to the API server.

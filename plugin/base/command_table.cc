@@ -32,6 +32,7 @@ const std::vector<Flag>& all_flags() {
       {"container", 'c', kText, "NAME", "of this container; default: the pod's first"},
       {"tail", 0, kNumber, "LINES", "only the last lines"},
       {"limit-bytes", 0, kNumber, "BYTES", "no more than so many bytes"},
+      {"since", 0, kDuration, "DURATION", "of so long ago at most, such as 24h, the default"},
       {"failed-indexes", 0, kNone, "", "run only the indexes that failed"},
       {"name", 0, kText, "NAME", "the name of the new job"},
   };
@@ -158,6 +159,17 @@ const std::vector<Verb>& all_verbs() {
        "differs, and why. It asks no API server. If no DurableJob can do what the Job does, it says\n"
        "so, and the exit code is 2.\n\n"
        "  kubectl holdfast convert -f job.yaml | kubectl apply -f -\n"},
+      {"report",
+       "",
+       0,
+       0,
+       {"since", "operator-namespace"},
+       {"json"},
+       "show which pods of other controllers hung",
+       "Lists the pods that hung on silent nodes, for how long, and for how long with Holdfast. It\n"
+       "also lists those whose node came back, which Holdfast would have freed in vain. The operator\n"
+       "writes this down with rescue.mode: observe.\n\n"
+       "  kubectl holdfast report --since 24h\n"},
       {"completion",
        "bash|zsh",
        1,

@@ -25,6 +25,7 @@ VerbFunction function_of(std::string_view verb) {
       {"cancel", cancel},         {"suspend", suspend}, {"resume", resume},
       {"completion", completion}, {"help", help},       {"version", version},
       {"explain", explain},       {"top", top},         {"convert", convert},
+      {"report", report},
   };
   for (const auto& [name, function] : kFunctions) {
     if (name == verb) return function;

@@ -15,6 +15,7 @@ int completion(const Command& command, Api& api, Terminal& terminal);
 int explain(const Command& command, Api& api, Terminal& terminal);
 int top(const Command& command, Api& api, Terminal& terminal);
 int convert(const Command& command, Api& api, Terminal& terminal);
+int report(const Command& command, Api& api, Terminal& terminal);
 int help(const Command& command, Api& api, Terminal& terminal);
 int version(const Command& command, Api& api, Terminal& terminal);
 

@@ -11,10 +11,10 @@ FAILED = [r"(?<!Event)\{false, to_string\(Reason::k(\w+)"]
 FAILED_BY_NAME = [r'(?<!Event)\{false, "(\w+)"(?![^}]*kCancel)']
 # Words in the code that look like a reason, and are none that a user sees: kinds, fields and values of Kubernetes, the
 # actions of Events, labels of metrics, and what the log alone says.
-NO_REASONS = {"CreatePod", "DeleteOptions", "DeletePod", "IfNotPresent", "InternalError", "JobQueue", "PodInitializing",
-              "PodScheduled", "PodTemplate", "SchedulingGated", "StartWorker", "WorkerPool", "WriteLease", "CutOff",
-              "EchoLags", "LeaseChanged", "NotIn", "DaemonSet", "EphemeralRunner", "RayCluster", "ReplicaSet",
-              "StatefulSet", "Workflow", "LostAfterSeconds", "NoController", "OwnerKind", "StaticPod"}
+NO_REASONS = {"ConfigMap", "CreatePod", "DeleteOptions", "DeletePod", "IfNotPresent", "InternalError", "JobQueue",
+              "PodInitializing", "PodScheduled", "PodTemplate", "SchedulingGated", "StartWorker", "WorkerPool",
+              "WriteLease", "CutOff", "EchoLags", "LeaseChanged", "NotIn", "DaemonSet", "EphemeralRunner", "RayCluster",
+              "ReplicaSet", "StatefulSet", "Workflow", "LostAfterSeconds", "NoController", "OwnerKind", "StaticPod"}
 # Values of the API, variables and words of others, that the reasons' texts name.
 VALUES = {"ContainerCreating", "ContainerStatusUnknown", "DurableJob", "FailIndex", "FailJob", "FailureTarget",
           "FallbackToLogsOnError", "KUBERNETES_SERVICE_HOST", "OnFailure", "PodEnded", "ResultReady", "Silent",

@@ -48,3 +48,20 @@ def test_other_kinds_can_be_left_out(helm):
 def test_kinds_whose_pods_are_never_freed_are_refused(helm):
     done = helm("template", RELEASE, CHART, values={"rescue": {"owners": ["StatefulSet"]}}, check=False)
     assert done.returncode != 0 and "rescue" in done.stderr
+
+
+def test_to_observe_it_may_read_alone_but_for_its_own_lease_and_config_map(helm):
+    objects = helm.objects({"rescue": {"mode": "observe"}})
+    assert {item["kind"] for item in objects} & {"ValidatingAdmissionPolicy", "Job"} == set()
+    writes = {(kind, namespace, resource, verb) for kind, namespace, rule in rules(objects)
+              for resource in rule["resources"] for verb in rule["verbs"] if verb not in ("get", "list", "watch")}
+    assert writes == {("Role", "holdfast-system", resource, verb)
+                      for resource in ("leases", "configmaps") for verb in ("create", "update")}
+    reads = {resource for _, _, rule in rules(objects) for resource in rule["resources"]}
+    assert reads == {"pods", "nodes", "leases", "configmaps"}
+    assert "--rescue=observe" in arguments(objects, "Deployment")
+
+
+def test_to_observe_two_namespaces_it_reads_no_other_pods(helm):
+    objects = helm.objects({"rescue": {"mode": "observe", "namespaces": ["ci", "media"]}})
+    assert {namespace for _, namespace, rule in rules(objects) if "pods" in rule["resources"]} == {"ci", "media"}

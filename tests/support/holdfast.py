@@ -164,14 +164,15 @@ class Operator:
 
         wait_for("the operator to be ready", ready, limit)
         # One that was killed before keeps its shards until its Lease is old.
-        wait_for("the operator to hold shards", self._holds_shards, limit)
+        metric = "member_acting" if "--rescue=observe" in self.flags else "shards_held"
+        wait_for("the operator to be at work", lambda: self._shows_some(metric), limit)
         return self
 
-    def _holds_shards(self):
+    def _shows_some(self, metric):
         """On a machine that is too busy /metrics may answer 503."""
         status, text = self.get("/metrics")
-        held = re.search(r"^holdfast_shards_held (\d+)", text, re.MULTILINE)
-        return status == 200 and held and int(held[1]) > 0
+        shown = re.search(rf"^holdfast_{metric} (\d+)", text, re.MULTILINE)
+        return status == 200 and shown and int(shown[1]) > 0
 
     def find_address(self):
         text = self.log(self._log_offset)

@@ -50,6 +50,7 @@ holdfast_test(
   reconciler/pool/worker_test.cc
   reconciler/queue/admission_test.cc
   reconciler/queue/line_test.cc
+  reconciler/rescue/journal_test.cc
   reconciler/rescue/rescue_test.cc
   reconciler/run/authorship_test.cc
   reconciler/run/creations_test.cc

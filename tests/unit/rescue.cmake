@@ -1,1 +1,2 @@
-holdfast_test(rescue_test SOURCES rescue/rescue_codec_test.cc LIBRARIES holdfast_rescue)
+holdfast_test(rescue_test SOURCES rescue/observer_lease_test.cc rescue/observer_test.cc
+                          rescue/rescue_codec_test.cc LIBRARIES holdfast_rescue)

@@ -175,6 +175,11 @@ app.kubernetes.io/component: operator
 {{- end }}
 {{- end -}}
 
+{{- /* Not empty: the operator works on jobs. */ -}}
+{{- define "holdfast.runsJobs" -}}
+{{- if ne .Values.rescue.mode "observe" }}true{{ end }}
+{{- end -}}
+
 {{- /* To free pods of other controllers. The node's Lease is read in every mode. */ -}}
 {{- define "holdfast.rescueRules" -}}
 - {apiGroups: [""], resources: [pods], verbs: [list, watch, delete]}

@@ -69,6 +69,7 @@ TEST(Options, OtherControllersPodsAreRescuedOnlyIfAFlagSaysSo) {
   using Mode = Options::Rescue::Mode;
   EXPECT_EQ(parsed({}).rescue.mode, Mode::kOff);
   EXPECT_EQ(parsed({{"--rescue=on"}, {}}).rescue.mode, Mode::kOn);
+  EXPECT_EQ(parsed({{"--rescue=observe"}, {}}).rescue.mode, Mode::kObserve);
   EXPECT_EQ(parsed({{}, {{"HOLDFAST_RESCUE", "on"}}}).rescue.mode, Mode::kOn);
   const Options::Rescue rescue =
       parsed({{"--rescue-namespace=b,a", "--rescue-namespace=a", "--rescue-owner=Workflow,MPIJob",
@@ -88,7 +89,7 @@ TEST(Options, KindsWhosePodsAreNeverFreedAreRefused) {
   };
   EXPECT_THAT(refusal("--rescue-owner=Workflow,StatefulSet"), HasSubstr("never freed"));
   EXPECT_THAT(refusal("--rescue-owner=two words"), HasSubstr("not a kind"));
-  EXPECT_THAT(refusal("--rescue=maybe"), HasSubstr("give off or on"));
+  EXPECT_THAT(refusal("--rescue=maybe"), HasSubstr("give off, observe or on"));
 }
 
 TEST(Options, EveryFlagIsTakenFromTheCommandLine) {

@@ -1,0 +1,103 @@
+// The verb `report`: what the operator would have freed with --rescue=on (docs/rescue.md, Observe).
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/utf8.h"
+#include "plugin/terminal/cells.h"
+#include "plugin/terminal/moments.h"
+#include "plugin/terminal/print.h"
+#include "plugin/verbs/verbs.h"
+#include "reconciler/rescue/journal_text.h"
+
+namespace holdfast::plugin {
+namespace {
+
+using reconciler::JournalEntry;
+
+constexpr const char* kOperatorVariable = "HOLDFAST_OPERATOR_NAMESPACE";
+constexpr const char* kDefaultNamespace = "holdfast-system";
+constexpr std::chrono::hours kSince{24};
+constexpr std::size_t kTextLimit = 253;
+constexpr Resource kConfigMaps{"/api/v1", "configmaps", "ConfigMap", "configmap"};
+
+std::string operator_namespace(const Command& command) {
+  const char* const variable = std::getenv(kOperatorVariable);
+  const std::string fallback = variable && *variable ? variable : kDefaultNamespace;
+  return command.text("operator-namespace", fallback);
+}
+
+const char* what_became(const JournalEntry& entry) {
+  if (entry.returned) return "its node came back";
+  return entry.ended ? "ended" : "hangs";
+}
+
+std::vector<std::string> table(const std::vector<JournalEntry>& entries, Time now) {
+  std::vector<std::vector<std::string>> rows = {
+      {"NAMESPACE", "POD", "CONTROLLER", "NODE", "HUNG", "WITH HOLDFAST", "THEN"}};
+  for (const JournalEntry& entry : entries) {
+    const auto clean = [](const std::string& text) { return clean_text(text, kTextLimit); };
+    rows.push_back({clean(entry.namespace_), clean(entry.pod), clean(entry.controller),
+                    clean(entry.node), span_text(hung_for(entry, now)),
+                    span_text(entry.due - entry.silent_since), what_became(entry)});
+  }
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], cells(row[i]));
+  }
+  std::vector<std::string> lines;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) line += fit(row[i], widths[i] + 2, true);
+    lines.push_back(line + row.back());
+  }
+  return lines;
+}
+
+std::string summed(const reconciler::JournalSum& sum) {
+  return std::to_string(sum.pods) + " pods hung on silent nodes for " + span_text(sum.hung) +
+         " in all; with Holdfast for " + span_text(sum.with_holdfast) + ". " +
+         std::to_string(sum.hurt) +
+         " would have been freed although their node came back and they went on.";
+}
+
+Json as_json(const std::vector<JournalEntry>& entries, Time since, Time now) {
+  const reconciler::JournalSum sum = sum_of(entries, since, now);
+  const auto seconds = [](Duration duration) {
+    return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+  };
+  return {{"since", format_time(since)},
+          {"pods", sum.pods},
+          {"hungSeconds", seconds(sum.hung)},
+          {"withHoldfastSeconds", seconds(sum.with_holdfast)},
+          {"falseVerdicts", sum.hurt},
+          {"entries", *parse_json(encode_journal(reconciler::Journal(entries)))}};
+}
+
+}  // namespace
+
+int report(const Command& command, Api& api, Terminal& terminal) {
+  const std::string namespace_ = operator_namespace(command);
+  const Result<Json> found = api.get(kConfigMaps, namespace_, reconciler::kJournalName);
+  if (!found.ok()) {
+    return refuse(
+        terminal, command,
+        advice(found.error(), {"get", kConfigMaps, namespace_, reconciler::kJournalName}));
+  }
+  const Time now = api.now();
+  const Time since = now - command.duration("since").value_or(kSince);
+  std::vector<JournalEntry> entries =
+      reconciler::decode_journal(string_at(at(*found, "data"), reconciler::kJournalKey)).entries();
+  std::erase_if(entries, [&](const JournalEntry& entry) { return entry.due < since; });
+  if (command.text("output") == "json") {
+    terminal.out(rendered(as_json(entries, since, now), "json"));
+    return kExitDone;
+  }
+  std::string text;
+  for (const std::string& line : table(entries, now)) text += line + "\n";
+  terminal.out(text + "\n" + summed(sum_of(entries, since, now)) + "\n");
+  return kExitDone;
+}
+
+}  // namespace holdfast::plugin

@@ -1,0 +1,21 @@
+// The journal as text, for the ConfigMap that keeps it. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "reconciler/rescue/journal.h"
+
+namespace holdfast::reconciler {
+
+inline constexpr const char* kJournalName = "holdfast-rescue-journal";
+inline constexpr const char* kJournalKey = "journal.json";
+inline constexpr std::size_t kMostJournalBytes = std::size_t{256} * 1024;
+
+// At most kMostJournalBytes: the oldest entries are left out.
+std::string encode_journal(const Journal& journal);
+// Leaves out malformed entries.
+Journal decode_journal(std::string_view text);
+
+}  // namespace holdfast::reconciler

@@ -1,0 +1,132 @@
+// What would have been freed, and what became of it.
+#include "reconciler/rescue/journal.h"
+
+#include <gtest/gtest.h>
+
+#include "reconciler/rescue/journal_text.h"
+
+namespace holdfast::reconciler::testing {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr Time kNow{std::chrono::hours(500'000)};
+
+JournalEntry due(const std::string& uid, Time at = kNow, const std::string& node = "node-1") {
+  JournalEntry entry;
+  entry.uid = uid;
+  entry.node = node;
+  entry.silent_since = at - seconds(60);
+  entry.due = at;
+  return entry;
+}
+
+TEST(Journal, APodHungUntilTheClusterEndedIt) {
+  Journal journal;
+  journal.would_free(due("a"));
+  EXPECT_EQ(hung_for(journal.entries()[0], kNow + minutes(1)), minutes(2)) << "it still hangs";
+  journal.pod_ended("a", kNow + minutes(5));
+  EXPECT_EQ(hung_for(journal.entries()[0], kNow + minutes(50)), minutes(6));
+  const JournalSum sum = sum_of(journal.entries(), Time{}, kNow + minutes(50));
+  EXPECT_EQ(sum.pods, 1u);
+  EXPECT_EQ(sum.hung, minutes(6));
+  EXPECT_EQ(sum.with_holdfast, minutes(1));
+  EXPECT_EQ(sum.hurt, 0u);
+}
+
+TEST(Journal, APodThatWentOnMakesTheVerdictFalse) {
+  Journal journal;
+  journal.would_free(due("a"));
+  journal.would_free(due("b", kNow, "node-2"));
+  journal.pod_went_on("a", kNow + minutes(1));
+  journal.pod_ended("a", kNow + minutes(9));
+  EXPECT_FALSE(journal.entries()[0].ended) << "it went on, and ended by itself";
+  const JournalSum sum = sum_of(journal.entries(), Time{}, kNow + minutes(10));
+  EXPECT_EQ(sum.hurt, 1u);
+  EXPECT_EQ(sum.pods, 1u) << "b";
+}
+
+TEST(Journal, AnEndedPodDoesNotGoOn) {
+  Journal journal;
+  journal.would_free(due("a"));
+  journal.pod_ended("a", kNow + minutes(1));
+  journal.pod_went_on("a", kNow + minutes(2));
+  EXPECT_FALSE(journal.entries()[0].returned);
+}
+
+TEST(Journal, APodIsRecordedOnce) {
+  Journal journal;
+  journal.would_free(due("a"));
+  const std::uint64_t changes = journal.changes();
+  journal.would_free(due("a", kNow + minutes(1)));
+  EXPECT_EQ(journal.entries().size(), 1u);
+  EXPECT_EQ(journal.changes(), changes);
+}
+
+TEST(Journal, ItIsBoundedAndForgetsTheOldestThatIsOver) {
+  Journal journal;
+  for (std::size_t i = 0; i < Journal::kMostEntries; ++i) {
+    journal.would_free(due(std::to_string(i), kNow + seconds(i)));
+  }
+  journal.pod_ended("7", kNow);
+  journal.would_free(due("next"));
+  EXPECT_EQ(journal.entries().size(), Journal::kMostEntries);
+  EXPECT_FALSE(journal.knows("7"));
+  EXPECT_TRUE(journal.knows("0"));
+  journal.would_free(due("one more"));
+  EXPECT_FALSE(journal.knows("0"));
+}
+
+TEST(Journal, AReportLeavesOutWhatWasBefore) {
+  Journal journal;
+  journal.would_free(due("a", kNow - minutes(90)));
+  journal.would_free(due("b"));
+  EXPECT_EQ(sum_of(journal.entries(), kNow - minutes(60), kNow).pods, 1u);
+  journal.forget_before(kNow - minutes(60));
+  EXPECT_FALSE(journal.knows("a"));
+}
+
+TEST(JournalText, WhatIsWrittenIsReadAgain) {
+  Journal journal;
+  JournalEntry entry = due("a");
+  entry.namespace_ = "media";
+  entry.pod = "night-x7";
+  entry.controller = "Job/night";
+  journal.would_free(entry);
+  journal.would_free(due("b", kNow, "node-2"));
+  journal.pod_ended("a", kNow + minutes(5));
+  journal.pod_went_on("b", kNow + minutes(1));
+  const Journal read = decode_journal(encode_journal(journal));
+  ASSERT_EQ(read.entries().size(), 2u);
+  EXPECT_EQ(read.entries()[0].controller, "Job/night");
+  EXPECT_EQ(read.entries()[0].silent_since, kNow - seconds(60));
+  EXPECT_EQ(read.entries()[0].ended, kNow + minutes(5));
+  EXPECT_EQ(read.entries()[1].returned, kNow + minutes(1));
+}
+
+TEST(JournalText, ItFitsIntoAConfigMapAndKeepsTheNewest) {
+  Journal journal;
+  for (std::size_t i = 0; i < Journal::kMostEntries; ++i) {
+    JournalEntry entry = due(std::to_string(i), kNow + seconds(i));
+    entry.pod = std::string(253, 'p');
+    entry.node = std::string(253, 'n');
+    journal.would_free(entry);
+  }
+  const std::string text = encode_journal(journal);
+  EXPECT_LE(text.size(), kMostJournalBytes);
+  const Journal read = decode_journal(text);
+  EXPECT_LT(read.entries().size(), Journal::kMostEntries);
+  EXPECT_TRUE(read.knows(std::to_string(Journal::kMostEntries - 1)));
+}
+
+TEST(JournalText, MalformedEntriesAreLeftOut) {
+  EXPECT_TRUE(decode_journal("").entries().empty());
+  EXPECT_TRUE(decode_journal("{}").entries().empty());
+  EXPECT_TRUE(decode_journal(R"([{"uid":"a"},{"due":"x","silentSince":"y","uid":"b"}, 7])")
+                  .entries()
+                  .empty());
+}
+
+}  // namespace
+}  // namespace holdfast::reconciler::testing
