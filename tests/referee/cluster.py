@@ -17,18 +17,31 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAME = "holdfast-referee"
 FOLDER = ROOT / "build/referee"
 SHARED = FOLDER / "shared"
+AUDIT = FOLDER / "audit"
+AUDIT_LOG = AUDIT / "audit.log"
 WORKERS = 4
 BUILD_IMAGE, WORKER_IMAGE = "holdfast-build:local", "holdfast-referee:local"
 PATIENCE = 120
 
 
-def kind_config():
-    """The config of hack/kind, with the mounts and more workers."""
+def kind_config(audited):
+    """The config of hack/kind, with the mounts and more workers. audited: the API server's audit policy, or None."""
     mount = {"hostPath": str(SHARED), "containerPath": "/referee"}
     node = {"extraMounts": [mount]}
-    patch = "kind: KubeletConfiguration\nfailCgroupV1: false\n"
-    return {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "kubeadmConfigPatches": [patch],
-            "nodes": [{"role": "control-plane", **node}, *({"role": "worker", **node} for _ in range(WORKERS))]}
+    patches = [{"kind": "KubeletConfiguration", "failCgroupV1": False}]
+    control_plane = node
+    if audited:
+        AUDIT.mkdir(parents=True, exist_ok=True)
+        AUDIT_LOG.unlink(missing_ok=True)
+        (AUDIT / "policy.json").write_text(json.dumps(audited))
+        volume = {"name": "audit", "hostPath": "/audit", "mountPath": "/audit", "pathType": "DirectoryOrCreate"}
+        patches.append({"kind": "ClusterConfiguration", "apiServer": {
+            "extraArgs": {"audit-policy-file": "/audit/policy.json", "audit-log-path": f"/audit/{AUDIT_LOG.name}"},
+            "extraVolumes": [volume]}})
+        control_plane = {"extraMounts": [mount, {"hostPath": str(AUDIT), "containerPath": "/audit"}]}
+    return {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4",
+            "kubeadmConfigPatches": [json.dumps(patch) for patch in patches],
+            "nodes": [{"role": "control-plane", **control_plane}, *({"role": "worker", **node} for _ in range(WORKERS))]}
 
 
 def clear_ledger():
@@ -106,13 +119,13 @@ def wake_nodes():
 
 
 @contextlib.contextmanager
-def cluster(keep):
+def cluster(keep, audited=None):
     """A new one, with the images of this tree; or with `keep` the one that is there, which also stays."""
     clear_ledger()
     if keep:
         wake_nodes()
     config = FOLDER / "kind.json"
-    config.write_text(json.dumps(kind_config()))
+    config.write_text(json.dumps(kind_config(audited)))
     subprocess.run([ROOT / "hack/kind/up", NAME], check=True, cwd=ROOT, env=dict(
         os.environ, HOLDFAST_KIND_CONFIG=str(config), **({"HOLDFAST_KEEP": "1"} if keep else {})))
     kubeconfig = FOLDER / "kubeconfig"

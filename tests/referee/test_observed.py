@@ -1,0 +1,21 @@
+"""Which times of the observer and of the rescue belong to one silence of a node."""
+
+import pathlib
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+from referee.observed import Silence, silences  # noqa: E402
+
+
+def test_the_first_of_each_in_a_silence_count():
+    due = [("a", 100), ("a", 101), ("b", 500)]
+    freed = [("a", 101.4), ("a", 119), ("a", 300)]
+    assert silences(due, freed) == [Silence("a", 100, 101.4), Silence("a", None, 300), Silence("b", 500, None)]
+
+
+def test_a_silence_that_met_one_of_them_has_no_distance():
+    [alone] = silences([("a", 7)], [])
+    assert alone.apart is None
+    [both] = silences([("a", 7)], [("a", 9.5)])
+    assert both.apart == 2.5
