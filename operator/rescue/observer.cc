@@ -14,14 +14,17 @@ using std::chrono::seconds;
 
 constexpr seconds kTick{1};
 constexpr minutes kSaveEvery{1};
+constexpr seconds kRetry{10};
 constexpr std::size_t kLooksAtOnce = 16;
 constexpr std::chrono::hours kKept{24 * 30};
 constexpr const char* kJobLabel = "batch.kubernetes.io/job-name";
+constexpr const char* kNotEnded = "status.phase!=Succeeded,status.phase!=Failed";
 
 kube::Kind job_pod_kind() {
   kube::Kind kind = rescue_pod_kind();
   kind.name = "job-pods";
   kind.label_selector = kJobLabel;
+  kind.field_selector = kNotEnded;
   return kind;
 }
 
@@ -84,11 +87,11 @@ void Observer::tick() {
   if (!synced()) return;
   if (!std::exchange(record_.begun, true)) lease_.start();
   if (!lease_.acting()) {
-    record_.loaded = false;
+    record_.loaded = record_.stale = false;
     return;
   }
-  if (record_.busy) return;
-  if (!record_.loaded) return static_cast<void>(spawn(load()));
+  if (record_.busy || shared_.loop.now() < record_.again) return;
+  if (!record_.loaded || record_.stale) return static_cast<void>(spawn(load()));
   const Nodes silent = nodes_.of_leases().silent_nodes(reconciler::kLeastRescueWindow);
   judge_all(job_pods_, silent);
   judge_all(labelled_, silent);
@@ -179,11 +182,15 @@ Task<void> Observer::load() {
       kube::object_path("/api/v1", "configmaps", config_.namespace_, reconciler::kJournalName));
   const Result<JsonDocument> found = co_await get;
   record_.busy = false;
-  if (!found && found.error().code != ErrorCode::kNotFound) co_return;
+  if (!found && found.error().code != ErrorCode::kNotFound) co_return refused(found.error());
   kube::Object meta;
   const bool is_there = found && kube::decode_meta(*found, meta);
   record_.uid = is_there ? meta.uid : "";
   record_.version = is_there ? meta.version : 0;
+  record_.stale = false;
+  // This replica alone writes it, so what is not written yet counts: the change was somebody's
+  // edit, or our own write whose answer was lost. Who deletes it begins anew.
+  if (is_there && record_.loaded) co_return;
   journal_ =
       is_there ? reconciler::decode_journal(string_at(at(*found, "data"), reconciler::kJournalKey))
                : reconciler::Journal();
@@ -224,8 +231,17 @@ Task<void> Observer::save() {
     record_.changes = changes;
     co_return;
   }
-  // Somebody else wrote or deleted it: read it again.
-  record_.loaded = false;
+  const Error error = answer ? make_error(ErrorCode::kInvalid, "no ConfigMap") : answer.error();
+  record_.stale = error.code == ErrorCode::kConflict || error.code == ErrorCode::kNotFound ||
+                  error.code == ErrorCode::kAlreadyExists;
+  if (!record_.stale) refused(error);
+}
+
+void Observer::refused(const Error& error) {
+  record_.again = shared_.loop.now() + kRetry;
+  if (error.code == ErrorCode::kCancelled) return;
+  shared_.log.warn("the observer's ConfigMap cannot be read or written; it is tried again",
+                   {{"error", error.message}});
 }
 
 }  // namespace holdfast::rescue

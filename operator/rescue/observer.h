@@ -64,6 +64,7 @@ class Observer {
   void note_ends();
   Task<void> load();
   Task<void> save();
+  void refused(const Error& error);
   Time now() const;
 
   const cache::Informer::Dependencies shared_;
@@ -80,9 +81,11 @@ class Observer {
   std::set<std::string> looking_;  // pods by UID
   // Of the ConfigMap; zero: it does not exist.
   struct Record {
-    bool begun = false;  // the Lease is asked for
-    bool loaded = false;
+    bool begun = false;   // the Lease is asked for
+    bool loaded = false;  // the journal goes on from what was written
+    bool stale = false;   // it has another version than the one below
     bool busy = false;
+    SteadyTime again{};  // not before: the API server refused
     std::string uid;
     std::uint64_t version = 0;
     std::uint64_t changes = 0;  // the journal's, as written

@@ -18,7 +18,7 @@ class ObjectServer {
   // By path. Set and erase them as another client would.
   std::map<std::string, Json> objects;
   int refuse_with = 0;  // the status of all answers, if it is not zero
-  int writes = 0;       // that were accepted
+  std::string refuse_writes_of;
 
   void put(const std::string& path, Json object) {
     object["metadata"]["uid"] = "uid of " + path;
@@ -40,6 +40,9 @@ class ObjectServer {
     if (refuse_with != 0) return transport_.answer(refuse_with, R"({"kind": "Status"})");
     std::string path = request.target.substr(0, request.target.find('?'));
     if (request.method == "GET") return answer_with(path);
+    if (!refuse_writes_of.empty() && path.find(refuse_writes_of) != std::string::npos) {
+      return transport_.answer(403, R"({"kind": "Status", "reason": "Forbidden"})");
+    }
     Json body = *parse_json(request.body);
     if (request.method == "POST") path += "/" + string_at(body["metadata"], "name");
     const auto found = objects.find(path);
@@ -48,7 +51,6 @@ class ObjectServer {
       return transport_.answer(409, R"({"kind": "Status", "reason": "Conflict"})");
     }
     put(path, std::move(body));
-    ++writes;
     answer_with(path);
   }
   void answer_with(const std::string& path) {

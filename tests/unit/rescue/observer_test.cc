@@ -259,13 +259,38 @@ TEST_F(ObserverTest, TheNextReplicaGoesOnWithWhatWasWrittenDown) {
   EXPECT_FALSE(entries()[1].contains("ended"));
 }
 
-TEST_F(ObserverTest, AConfigMapThatAnotherChangedIsReadAgain) {
+TEST_F(ObserverTest, WhoDeletesTheConfigMapBeginsAnew) {
   observe({job_pod("a")});
   pass(seconds(65));
   server_.objects.erase(kConfigMap);
   show("DELETED", job_pod("a"));
   pass(minutes(3));
-  EXPECT_TRUE(entries().empty()) << "what somebody deleted stays deleted";
+  EXPECT_TRUE(entries().empty());
+}
+
+// What was due and is not written yet would be due later, if it were judged again.
+TEST_F(ObserverTest, AnEditOfTheConfigMapLosesNothingThatIsNotWrittenYet) {
+  Json later = job_pod("b");
+  later["metadata"]["creationTimestamp"] = format_time(kBegin + seconds(20));
+  observe({job_pod("a"), later});
+  pass(seconds(65));
+  ASSERT_EQ(entries().size(), 1u);
+  server_.put(kConfigMap, server_.objects.at(kConfigMap));
+  pass(minutes(3));
+  ASSERT_EQ(entries().size(), 2u);
+  EXPECT_LE(*parse_time(string_at(entries()[1], "due")), kBegin + seconds(82));
+}
+
+TEST_F(ObserverTest, WhileTheAPIServerRefusesTheConfigMapNothingIsLost) {
+  observe({job_pod("a")});
+  pass(seconds(30));
+  server_.refuse_writes_of = "configmaps";
+  pass(minutes(3));
+  EXPECT_TRUE(entries().empty());
+  server_.refuse_writes_of = "";
+  pass(minutes(2));
+  ASSERT_EQ(entries().size(), 1u);
+  EXPECT_LE(*parse_time(string_at(entries()[0], "due")), kBegin + seconds(63));
 }
 
 }  // namespace
