@@ -8,6 +8,7 @@ import re
 
 from localcluster import wait_for
 from real_cluster import CHART, moment
+from referee.systems.rescued import WINDOW
 
 RELEASE = NAMESPACE = "holdfast-observe"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
@@ -16,6 +17,7 @@ JOURNAL = f"/api/v1/namespaces/{NAMESPACE}/configmaps/holdfast-rescue-journal"
 OWN = {("leases", "holdfast-observer"), ("configmaps", "holdfast-rescue-journal"), ("leases", None), ("configmaps", None)}
 SAME_SILENCE = 45  # seconds between the pods of one silence of a node
 CLOSE = 2          # seconds between what is written down and what is done
+RENEWS = 11        # seconds between two renewals of a node, on a busy machine
 
 # Of the API server: what the observer writes, and nothing else.
 AUDIT_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
@@ -47,6 +49,13 @@ def silences(due, freed):
             elif getattr(near, kind) is None:
                 setattr(near, kind, time)
     return sorted(found, key=lambda one: one.due or one.freed)
+
+
+def without_a_strike(times, strikes, window):
+    """times: [(node, time)] of pods that were freed. strikes: [(nodes, at, end)]. Those of nodes that nothing had kept
+    from renewing for so long. A node has renewed up to RENEWS before it was struck."""
+    return [(node, time) for node, time in times if not any(
+        node in nodes and at - RENEWS + window <= time <= end + CLOSE for nodes, at, end in strikes)]
 
 
 class Observed:
@@ -85,21 +94,24 @@ class Observed:
                    if event["user"]["username"] == ACCOUNT}
         return sorted(map(str, written - OWN)), len(events)
 
-    def report(self):
-        """(text, all is well)."""
+    def report(self, strikes):
+        """(text, all is well). strikes: see without_a_strike()."""
         entries = self.entries()
         due = [(one["node"], moment(one["due"])) for one in entries]
-        found = silences(due, self.rescues())
+        rescues = self.rescues()
+        found = silences(due, rescues)
+        wrong = without_a_strike(rescues, strikes, WINDOW)
         both = [one.apart for one in found if one.apart is not None]
         foreign, writes = self.foreign_writes()
         lines = [f"{len(entries)} pods are written down, {sum('returned' in one for one in entries)} of them false verdicts; "
                  f"{len(found)} silences of nodes, {len(both)} of them met both; at most "
                  f"{max(both, default=0):.1f} s apart; {writes} writes, not its own: {foreign or 'none'}",
+                 f"{len(rescues)} pods were freed; from nodes that lived: {wrong or 'none'}",
                  "| node | would be freed | was freed | apart |", "|---|---|---|---|"]
         for one in found:
             apart = "-" if one.apart is None else f"{one.apart:.1f} s"
             lines.append(f"| {one.node} | {_clock(one.due)} | {_clock(one.freed)} | {apart} |")
-        return "\n".join(lines), bool(both) and max(both) <= CLOSE and not foreign
+        return "\n".join(lines), bool(both) and max(both) <= CLOSE and not foreign and not wrong
 
 
 def _clock(time):

@@ -5,7 +5,7 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
-from referee.observed import Silence, silences  # noqa: E402
+from referee.observed import Silence, silences, without_a_strike  # noqa: E402
 
 
 def test_the_first_of_each_in_a_silence_count():
@@ -19,3 +19,9 @@ def test_a_silence_that_met_one_of_them_has_no_distance():
     assert alone.apart is None
     [both] = silences([("a", 7)], [("a", 9.5)])
     assert both.apart == 2.5
+
+
+def test_a_pod_may_be_freed_only_while_its_node_has_been_struck_for_the_window():
+    strikes = [(["a"], 100, 200)]
+    assert without_a_strike([("a", 161), ("a", 155), ("a", 201)], strikes, 60) == []
+    assert without_a_strike([("a", 140), ("a", 230), ("b", 161)], strikes, 60) == [("a", 140), ("a", 230), ("b", 161)]
