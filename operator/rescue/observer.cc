@@ -96,7 +96,8 @@ void Observer::tick() {
   judge_all(job_pods_, silent);
   judge_all(labelled_, silent);
   journal_.forget_before(now() - kKept);
-  const bool is_new = journal_.changes() != record_.changes;
+  // A journal without entries says, too, that somebody observes, and since when.
+  const bool is_new = journal_.changes() != record_.changes || record_.version == 0;
   if (is_new && shared_.loop.now() - record_.written >= kSaveEvery) spawn(save());
 }
 
@@ -194,6 +195,8 @@ Task<void> Observer::load() {
   journal_ =
       is_there ? reconciler::decode_journal(string_at(at(*found, "data"), reconciler::kJournalKey))
                : reconciler::Journal();
+  record_.since = is_there ? string_at(at(*found, "data"), reconciler::kSinceKey) : "";
+  if (record_.since.empty()) record_.since = format_time(now());
   record_.changes = journal_.changes();
   record_.written = is_there ? shared_.loop.now() : SteadyTime{};
   record_.loaded = true;
@@ -212,7 +215,9 @@ Task<void> Observer::save() {
   const Json body = {{"apiVersion", "v1"},
                      {"kind", "ConfigMap"},
                      {"metadata", std::move(meta)},
-                     {"data", {{reconciler::kJournalKey, reconciler::encode_journal(journal_)}}}};
+                     {"data",
+                      {{reconciler::kJournalKey, reconciler::encode_journal(journal_)},
+                       {reconciler::kSinceKey, record_.since}}}};
   kube::CallOptions options;
   options.answer_with_metadata = true;
   auto call =

@@ -86,6 +86,7 @@ class Observer {
     bool stale = false;   // it has another version than the one below
     bool busy = false;
     SteadyTime again{};  // not before: the API server refused
+    std::string since;   // when the first replica began to observe
     std::string uid;
     std::uint64_t version = 0;
     std::uint64_t changes = 0;  // the journal's, as written

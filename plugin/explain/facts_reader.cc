@@ -1,4 +1,5 @@
 #include "plugin/explain/facts_reader.h"
+#include "plugin/base/installation.h"
 #include "plugin/base/replica.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr const char* kUsualNamespace = "holdfast-system";
 constexpr const char* kNodeLeases = "kube-node-lease";
 // All jobs of a namespace may be many megabytes.
 constexpr seconds kListAgain{30};

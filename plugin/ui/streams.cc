@@ -7,6 +7,7 @@
 
 #include "core/steady_now.h"
 #include "core/utf8.h"
+#include "plugin/base/installation.h"
 #include "plugin/explain/facts_reader.h"
 #include "plugin/explain/model.h"
 #include "plugin/ui/actions.h"
@@ -26,7 +27,6 @@ constexpr std::size_t kTroubleText = 500;
 // The page knows from that that its data are current.
 constexpr seconds kSayAgain{10};
 constexpr seconds kLookAround{20};
-constexpr const char* kUsualNamespace = "holdfast-system";
 
 // What is gone or forbidden shows nothing. Of all else the last screen stays.
 bool ends_screen(const Error& error) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "plugin/base/installation.h"
 #include "plugin/terminal/cells.h"
 #include "plugin/ui/actions.h"
 #include "plugin/ui/page_server.h"
@@ -21,8 +22,6 @@ extern char** environ;
 
 namespace holdfast::plugin {
 namespace {
-
-constexpr const char* kOperatorVariable = "HOLDFAST_OPERATOR_NAMESPACE";
 
 // A file that leads to the page, for this user alone: an address among a program's arguments can be
 // read by everybody. It is gone when the page ends.
@@ -114,16 +113,14 @@ int ui(const Command& command, Api& api, Terminal& terminal) {
   if (::pipe2(told_to_end, O_CLOEXEC) != 0) {
     return refuse(terminal, command, std::string("cannot make a pipe: ") + std::strerror(errno));
   }
-  const char* const variable = std::getenv(kOperatorVariable);
   std::string where;
   for (const char* const flag : {"context", "kubeconfig"}) {
     if (!command.has(flag)) continue;
     where +=
         (where.empty() ? "--" : " --") + std::string(flag) + " " + shell_word(command.text(flag));
   }
-  const PageServer::Options options{
-      *namespace_, command.text("operator-namespace", variable == nullptr ? "" : variable),
-      assets(), where, command.text("context")};
+  const PageServer::Options options{*namespace_, operator_namespace(command), assets(), where,
+                                    command.text("context")};
   auto page = std::make_unique<PageServer>(api, options);
   const Result<std::string> address = page->start(static_cast<std::uint16_t>(port));
   if (!address.ok()) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/steady_now.h"
+#include "plugin/base/installation.h"
 #include "plugin/base/job_text.h"
 #include "plugin/base/refusals.h"
 #include "plugin/explain/explain.h"
@@ -17,8 +18,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr const char* kOperatorNamespace = "operator-namespace";
-constexpr const char* kOperatorVariable = "HOLDFAST_OPERATOR_NAMESPACE";
 // Times on the page move each second.
 constexpr seconds kRedraw{1};
 // A change of the job shows at once. What stands beside it is read again now and then.
@@ -105,9 +104,7 @@ int explain(const Command& command, Api& api, Terminal& terminal) {
     terminal.out(rendered(*job, form));
     return kExitDone;
   }
-  const char* const variable = std::getenv(kOperatorVariable);
-  FactsReader facts(api, std::move(*job),
-                    command.text(kOperatorNamespace, variable == nullptr ? "" : variable));
+  FactsReader facts(api, std::move(*job), operator_namespace(command));
   if (command.has("watch")) return watch(command, facts, api, terminal);
   const Time now = api.now();
   const Model model = model_for(command, facts.facts(), now);

@@ -1,10 +1,10 @@
 // The verb `report`: what the operator would have freed with --rescue=on (docs/rescue.md, Observe).
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "core/utf8.h"
+#include "plugin/base/installation.h"
 #include "plugin/terminal/cells.h"
 #include "plugin/terminal/moments.h"
 #include "plugin/terminal/print.h"
@@ -16,17 +16,9 @@ namespace {
 
 using reconciler::JournalEntry;
 
-constexpr const char* kOperatorVariable = "HOLDFAST_OPERATOR_NAMESPACE";
-constexpr const char* kDefaultNamespace = "holdfast-system";
 constexpr std::chrono::hours kSince{24};
 constexpr std::size_t kTextLimit = 253;
 constexpr Resource kConfigMaps{"/api/v1", "configmaps", "ConfigMap", "configmap"};
-
-std::string operator_namespace(const Command& command) {
-  const char* const variable = std::getenv(kOperatorVariable);
-  const std::string fallback = variable && *variable ? variable : kDefaultNamespace;
-  return command.text("operator-namespace", fallback);
-}
 
 const char* what_became(const JournalEntry& entry) {
   if (entry.returned) return "its node came back";
@@ -55,19 +47,27 @@ std::vector<std::string> table(const std::vector<JournalEntry>& entries, Time no
   return lines;
 }
 
-std::string summed(const reconciler::JournalSum& sum) {
-  return std::to_string(sum.pods) + " pods hung on silent nodes for " + span_text(sum.hung) +
-         " in all; with Holdfast for " + span_text(sum.with_holdfast) + ". " +
-         std::to_string(sum.hurt) +
-         " would have been freed although their node came back and they went on.";
+std::string pods_text(std::size_t pods) {
+  return std::to_string(pods) + (pods == 1 ? " pod" : " pods");
 }
 
-Json as_json(const std::vector<JournalEntry>& entries, Time since, Time now) {
+// `observed`: for how long, within the time that was asked for.
+std::string summed(const reconciler::JournalSum& sum, Duration observed) {
+  const std::string within = "Observed for " + span_text(observed) + ". ";
+  if (sum.pods + sum.hurt == 0) return within + "No pod hung on a silent node.";
+  return within + pods_text(sum.pods) + " hung on silent nodes for " + span_text(sum.hung) +
+         " in all; with Holdfast for " + span_text(sum.with_holdfast) + ". " + pods_text(sum.hurt) +
+         " would have been freed although the node came back and the pod went on.";
+}
+
+Json as_json(const std::vector<JournalEntry>& entries, const std::string& observed, Time since,
+             Time now) {
   const reconciler::JournalSum sum = sum_of(entries, since, now);
   const auto seconds = [](Duration duration) {
     return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
   };
-  return {{"since", format_time(since)},
+  return {{"observedSince", observed},
+          {"since", format_time(since)},
           {"pods", sum.pods},
           {"hungSeconds", seconds(sum.hung)},
           {"withHoldfastSeconds", seconds(sum.with_holdfast)},
@@ -78,8 +78,15 @@ Json as_json(const std::vector<JournalEntry>& entries, Time since, Time now) {
 }  // namespace
 
 int report(const Command& command, Api& api, Terminal& terminal) {
-  const std::string namespace_ = operator_namespace(command);
+  const std::string where = operator_namespace(command);
+  const std::string namespace_ = where.empty() ? kUsualNamespace : where;
   const Result<Json> found = api.get(kConfigMaps, namespace_, reconciler::kJournalName);
+  if (!found.ok() && found.error().code == ErrorCode::kNotFound) {
+    return refuse(terminal, command,
+                  "nobody has observed in namespace " + namespace_ +
+                      ": install Holdfast there with rescue.mode=observe, or say with "
+                      "--operator-namespace where it is");
+  }
   if (!found.ok()) {
     return refuse(
         terminal, command,
@@ -90,13 +97,18 @@ int report(const Command& command, Api& api, Terminal& terminal) {
   std::vector<JournalEntry> entries =
       reconciler::decode_journal(string_at(at(*found, "data"), reconciler::kJournalKey)).entries();
   std::erase_if(entries, [&](const JournalEntry& entry) { return entry.due < since; });
+  const std::string observed = string_at(at(*found, "data"), reconciler::kSinceKey);
   if (command.text("output") == "json") {
-    terminal.out(rendered(as_json(entries, since, now), "json"));
+    terminal.out(rendered(as_json(entries, observed, since, now), "json"));
     return kExitDone;
   }
   std::string text;
-  for (const std::string& line : table(entries, now)) text += line + "\n";
-  terminal.out(text + "\n" + summed(sum_of(entries, since, now)) + "\n");
+  if (!entries.empty()) {
+    for (const std::string& line : table(entries, now)) text += line + "\n";
+    text += "\n";
+  }
+  const Time begin = std::max(parse_time(observed).value_or(since), since);
+  terminal.out(text + summed(sum_of(entries, since, now), now - begin) + "\n");
   return kExitDone;
 }
 

@@ -11,6 +11,7 @@ namespace holdfast::reconciler {
 
 inline constexpr const char* kJournalName = "holdfast-rescue-journal";
 inline constexpr const char* kJournalKey = "journal.json";
+inline constexpr const char* kSinceKey = "observedSince";  // since when somebody observes
 inline constexpr std::size_t kMostJournalBytes = std::size_t{256} * 1024;
 
 // At most kMostJournalBytes: the oldest entries are left out.

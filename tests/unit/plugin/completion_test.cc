@@ -19,8 +19,8 @@ Words completed(const Words& words) {
 }
 
 TEST(PluginCompletion, TheFirstWordIsAVerb) {
-  EXPECT_EQ(completed({"re"}), (Words{"resume", "retry"}));
-  EXPECT_EQ(completed({"-n", "media", "re"}), (Words{"resume", "retry"}));
+  EXPECT_EQ(completed({"re"}), (Words{"report", "resume", "retry"}));
+  EXPECT_EQ(completed({"-n", "media", "re"}), (Words{"report", "resume", "retry"}));
   EXPECT_EQ(completed({"help", "top"}), Words{"top"});
 }
 

@@ -155,25 +155,36 @@ TEST_F(ObserverTest, ItWritesItsLeaseAndItsConfigMapAndNothingElse) {
   EXPECT_TRUE(server_.objects.contains(kLease));
 }
 
+TEST_F(ObserverTest, ItSaysAtOnceThatItObserves) {
+  observe({});
+  pass(seconds(2));
+  ASSERT_TRUE(server_.objects.contains(kConfigMap));
+  const Json data = server_.objects.at(kConfigMap)["data"];
+  EXPECT_LE(*parse_time(string_at(data, "observedSince")), kBegin + seconds(3));
+}
+
 TEST_F(ObserverTest, ItWritesTheConfigMapAtMostOnceAMinute) {
   observe({job_pod("a")});
   const auto writes = [this] {
-    return std::count_if(
-        transport_.history.begin(), transport_.history.end(), [](const auto& sent) {
-          return sent.method != "GET" && sent.target.find("configmaps") != std::string::npos;
-        });
+    return std::count_if(transport_.history.begin(), transport_.history.end(),
+                         [](const auto& sent) {
+                           return sent.method != "GET" &&
+                                  sent.target.find("configmaps") != std::string::npos;
+                         });
   };
-  pass(seconds(65));
-  EXPECT_EQ(writes(), 1);
+  pass(seconds(55));
+  EXPECT_EQ(writes(), 1) << "that it observes";
+  pass(seconds(10));
+  EXPECT_EQ(writes(), 2);
   show("DELETED", job_pod("a"));
   pass(seconds(50));
-  EXPECT_EQ(writes(), 1);
+  EXPECT_EQ(writes(), 2);
   EXPECT_FALSE(entries()[0].contains("ended"));
   pass(seconds(15));
-  EXPECT_EQ(writes(), 2);
+  EXPECT_EQ(writes(), 3);
   EXPECT_TRUE(entries()[0].contains("ended"));
   pass(minutes(5));
-  EXPECT_EQ(writes(), 2) << "nothing has changed";
+  EXPECT_EQ(writes(), 3) << "nothing has changed";
 }
 
 TEST_F(ObserverTest, APodThatGoesOnWhenItsNodeIsBackMakesTheVerdictFalse) {
