@@ -65,3 +65,8 @@ def test_to_observe_it_may_read_alone_but_for_its_own_lease_and_config_map(helm)
 def test_to_observe_two_namespaces_it_reads_no_other_pods(helm):
     objects = helm.objects({"rescue": {"mode": "observe", "namespaces": ["ci", "media"]}})
     assert {namespace for _, namespace, rule in rules(objects) if "pods" in rule["resources"]} == {"ci", "media"}
+
+
+def test_to_observe_some_namespaces_nothing_need_be_said_of_workers(helm):
+    objects = helm.objects({"rescue": {"mode": "observe"}, "watchNamespaces": ["ci"]})
+    assert {namespace for _, namespace, rule in rules(objects) if "pods" in rule["resources"]} == {"ci"}

@@ -69,8 +69,7 @@ class Observed:
         self.cluster.helm(
             "upgrade", "--install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--create-namespace", "--skip-crds",
             "--wait", "--timeout", "5m", "--set", f"image.repository={repository},image.tag={tag}",
-            "--set", "rescue.mode=observe", "--set-json", f"rescue.namespaces={json.dumps([self.watched])}",
-            "--set-json", f"watchNamespaces={json.dumps([self.watched])}", *arguments)
+            "--set", "rescue.mode=observe", "--set-json", f"rescue.namespaces={json.dumps([self.watched])}", *arguments)
         wait_for("a replica to observe", self._is_held, 60, poll=1)
 
     def _is_held(self):

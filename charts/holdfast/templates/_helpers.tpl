@@ -56,7 +56,7 @@
 {{- $names = append $names .name }}
 {{- end }}
 {{- range .Values.workerNamespaces }}
-{{- if and $.Values.watchNamespaces (not (has . $.Values.watchNamespaces)) }}
+{{- if and (include "holdfast.runsJobs" $) $.Values.watchNamespaces (not (has . $.Values.watchNamespaces)) }}
 {{- fail (printf "workerNamespaces: %s is not among watchNamespaces, so no operator works on its jobs: add it there too, or remove it from workerNamespaces" .) }}
 {{- end }}
 {{- end }}
