@@ -209,11 +209,12 @@ RecordTracker::Tally RecordTracker::tally(const Silences& silences, const std::s
   const auto own =
       found == records_.end() ? std::nullopt : silence_that_counts(found->second, time, counting);
   const Duration judged = silent_for(name, time.now, time.epoch).value_or(window);
+  const Duration over = counting == Counting::kAll ? Duration(kSilentAtFirstLook) : window / 2;
   Tally sum;
   sum.counted = up_to(judged + window);
-  sum.silent = sum.counted - up_to(window / 2);
+  sum.silent = sum.counted - up_to(over);
   if (own && sum.counted > 0) --sum.counted;
-  if (own && *own > window / 2 && sum.silent > 0) --sum.silent;
+  if (own && *own > over && sum.silent > 0) --sum.silent;
   return sum;
 }
 

@@ -65,6 +65,9 @@ struct LiveTime {
 // two of its processes. So silence from a record counts only after this process has itself seen
 // this much.
 inline constexpr std::chrono::seconds kFirstLook{15};
+// Whoever was silent for kFirstLook has been silent for longer than this, whatever others have seen.
+// Nodes renew every 10 s.
+inline constexpr std::chrono::seconds kSilentAtFirstLook{14};
 // The same for an agent's Lease of this duration. Half of it is enough for an agent, which retries
 // every second, and is shorter than any window.
 Duration agent_first_look(Duration lease_duration);
@@ -121,9 +124,10 @@ class RecordTracker {
   // that is not known here.
   bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
-  // The same, with all records: also those that nobody saw alive since the epoch. For verdicts that
-  // wait as long as this is true: it never becomes false because an observer starts anew. The count
-  // of the others may be 100 ms old, so that many looks cost as little as one.
+  // The same, with all records: also those that nobody saw alive since the epoch. They are silent
+  // over kSilentAtFirstLook. For verdicts that wait as long as this is true: it never becomes false
+  // because an observer starts anew, also if it takes the silence of some records over and that of
+  // others not. The count of the others may be 100 ms old, so that many looks cost as little as one.
   bool in_doubt(const std::string& name, Duration window, const ClockOf& clock, SteadyTime now);
 
   // True if the verdict on a record that has been silent for `window` or more must wait. While

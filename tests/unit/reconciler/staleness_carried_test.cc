@@ -221,6 +221,27 @@ TEST(InDoubt, AnObserverThatStartsDuringAMassSilenceIsInDoubtToo) {
   EXPECT_TRUE(tracker.in_doubt("a", seconds(60), clock, now));
 }
 
+// Each replica keeps the silences of its own shards' nodes for the others.
+TEST(InDoubt, AnObserverThatTakesHalfOfTheSilencesOverIsInDoubtToo) {
+  RecordTracker tracker;
+  const auto name = [](int i) { return std::string(1, static_cast<char>('a' + i)); };
+  for (int i = 0; i < 10; ++i) tracker.seen(name(i), 1, seconds(0));
+  for (int i = 0; i < 5; ++i) tracker.carry(name(i), 1, seconds(110), live(0));
+  for (int now = 15; now < 60; ++now) {
+    const auto clock = [&](const std::string&) { return live(now); };
+    ASSERT_GE(tracker.counted("a", seconds(60), kFirstLook, live(now)), seconds(60));
+    EXPECT_TRUE(tracker.in_doubt("a", seconds(60), clock, SteadyTime(seconds(now)))) << now;
+  }
+}
+
+TEST(InDoubt, NodesThatRenewEachTenSecondsAreNotSilentHoweverShortTheWindow) {
+  RecordTracker tracker;
+  for (const char* const name : {"a", "b", "c", "d"}) tracker.seen(name, 1, seconds(0));
+  for (const char* const name : {"b", "c", "d"}) tracker.seen(name, 2, seconds(10));
+  const auto clock = [](const std::string&) { return live(20); };
+  EXPECT_FALSE(tracker.in_doubt("a", seconds(15), clock, SteadyTime{}));
+}
+
 TEST(InDoubt, ItLastsAsLongAsTheSilence) {
   RecordTracker tracker;
   for (const char* const name : {"a", "b", "c", "d"}) tracker.seen(name, 1, seconds(0));
