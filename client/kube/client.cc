@@ -173,11 +173,13 @@ Task<Result<Response>> Client::State::call(http::Request request, Limits limits)
     if (error.retry_after) error.retry_after = std::min(*error.retry_after, kLongestAsked);
     if (error.code == ErrorCode::kCancelled) co_return error;
     if (error.http_status == 401) deps.credentials.invalidate();
-    if (error.http_status == 401 && !renewed_credentials) {
+    if (error.http_status == 401 && !renewed_credentials && !limits.once) {
       renewed_credentials = true;
       continue;
     }
-    if (!is_retryable(error, request.method) || retries == kMaxRetries) co_return error;
+    if (limits.once || !is_retryable(error, request.method) || retries == kMaxRetries) {
+      co_return error;
+    }
     const Duration wait = error.retry_after ? *error.retry_after : backoff(retries);
     waited += wait;
     if (waited > kMaxWaitInCall || deps.loop.now() + wait >= deadline) co_return error;

@@ -57,6 +57,9 @@ struct CallOptions {
   // The server returns only the metadata of the written object. Enough for a caller that needs its
   // version.
   bool answer_with_metadata = false;
+  // An answer that would allow a repetition is the caller's. For a write that is right only at the
+  // moment of a decision.
+  bool once = false;
   CancellationPtr cancellation = nullptr;
 };
 

@@ -29,9 +29,10 @@ struct Client::State : std::enable_shared_from_this<Client::State> {
     Duration timeout;
     http::Urgency urgency;
     CancellationPtr cancellation;
+    bool once = false;
   };
   static Limits limits(const CallOptions& options) {
-    return {options.timeout, options.urgency, options.cancellation};
+    return {options.timeout, options.urgency, options.cancellation, options.once};
   }
 
   // One attempt's wait for the network, or a pause; shut_down() ends both.

@@ -64,6 +64,7 @@ Task<Result<>> Rescuer::free(RescuePodPtr pod, Duration silent, controller::Gate
   kube::CallOptions options = kube::live_look(loop_.now() + kFreeLimit, loop_.now());
   options.content_type = "application/strategic-merge-patch+json";
   options.answer_with_metadata = true;
+  options.once = true;  // the node may renew while it would wait
   const Time now = client_.server_clock().now(loop_.now());
   auto patch =
       writer_.patch(claim, path_of(*pod, "status"), freeing_patch(*pod, silent, now), options);

@@ -103,6 +103,21 @@ TEST_F(CallTest, A429Or5xxWithRetryAfterIsSentAgainThen) {
   }
 }
 
+TEST_F(CallTest, AWriteThatIsRightOnlyNowIsSentOnce) {
+  CallOptions options;
+  options.once = true;
+  for (const int status : {401, 429, 503}) {
+    auto result = start(client_.patch("/x", "{}", options));
+    answer(status, "{}", {{"Retry-After", "1"}});
+    ASSERT_TRUE(*result) << status;
+    EXPECT_EQ((*result)->error().http_status, status);
+  }
+  auto result = start(client_.patch("/x", "{}", options));
+  transport_.refuse();
+  loop_.run_ready();
+  EXPECT_TRUE(*result);
+}
+
 TEST_F(CallTest, ALongRetryAfterIsTheCallersToWait) {
   auto result = start(client_.get("/x"));
   answer(429, "{}", {{"Retry-After", "30"}});
