@@ -42,6 +42,7 @@ void RescueController::look_at_all(int shard) {
 RescueController::Counts RescueController::counts() const {
   Counts counts;
   for (const auto& [uid, memory] : memories_) {
+    if (!membership_.claim(uid)) continue;  // another replica's by now
     counts.held += memory->held ? 1 : 0;
     counts.failing += memory->failing ? 1 : 0;
   }
@@ -109,10 +110,13 @@ Task<controller::ReconcileResult> RescueController::reconcile(std::string key) {
 Task<Result<>> RescueController::act(RescuePodPtr pod, RescueAction action, MemoryPtr memory,
                                      controller::Gate::Claim claim) {
   if (action == RescueAction::kFree) {
-    allowance_.freed(loop_.now());
+    const SteadyTime asked = loop_.now();
+    allowance_.freed(asked);
+    memory->asked = true;
     auto write = rescuer_.free(pod, rescuer_.silence_of(*pod), claim);
     const Result<> freed = co_await write;
     if (!freed) {
+      if (!freed.error().maybe_applied) allowance_.take_back(asked);
       failed(*pod, freed.error(), *memory);
       if (freed.error().code == ErrorCode::kNotFound) co_return Unit{};
       co_return freed.error();
@@ -121,7 +125,7 @@ Task<Result<>> RescueController::act(RescuePodPtr pod, RescueAction action, Memo
     action = RescueAction::kDelete;
   }
   if (action != RescueAction::kDelete) co_return Unit{};
-  if (!memory->told) tell_freed(*pod, *memory);
+  if (memory->asked && !memory->told) tell_freed(*pod, *memory);
   auto removal = rescuer_.remove(pod, claim);
   const Result<> removed = co_await removal;
   if (!removed) {

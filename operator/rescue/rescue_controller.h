@@ -64,6 +64,7 @@ class RescueController : public controller::Controller {
   // What this process knows of one pod.
   struct Memory {
     bool freed = false;          // by this process; the watch may not show it yet
+    bool asked = false;          // this process has sent the write that frees it
     bool told = false;           // that it is freed
     SteadyTime deleted_until{};  // its deletion was accepted; the watch has so long to show it
     bool held = false;

@@ -114,6 +114,11 @@ RescueDecision decide_rescue(const RescueView& view) {
   return {RescueAction::kFree, kDeletionLook};
 }
 
+void RescueAllowance::take_back(SteadyTime then) {
+  const auto found = std::find(freed_.begin(), freed_.end(), then);
+  if (found != freed_.end()) freed_.erase(found);
+}
+
 Duration RescueAllowance::left(int held_shards, int shards, SteadyTime now) {
   while (!freed_.empty() && now - freed_.front() >= kAllowancePeriod) freed_.pop_front();
   const auto share =

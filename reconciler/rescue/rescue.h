@@ -124,6 +124,8 @@ class RescueAllowance {
   // The time until the next one may be freed; zero: now.
   Duration left(int held_shards, int shards, SteadyTime now);
   void freed(SteadyTime now) { freed_.push_back(now); }
+  // The one that was counted then was not freed after all.
+  void take_back(SteadyTime then);
 
  private:
   const int most_;

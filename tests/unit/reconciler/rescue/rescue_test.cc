@@ -203,5 +203,15 @@ TEST(RescueAllowance, AReplicasShareGoesWithItsShards) {
   EXPECT_EQ(small.left(1, 32, SteadyTime{}), Duration::zero()) << "at least one";
 }
 
+TEST(RescueAllowance, WhatWasNotFreedAfterAllIsNotCounted) {
+  RescueAllowance allowance(1);
+  const SteadyTime now{seconds(100)};
+  allowance.freed(now);
+  EXPECT_GT(allowance.left(1, 1, now), Duration::zero());
+  allowance.take_back(now);
+  EXPECT_EQ(allowance.left(1, 1, now), Duration::zero());
+  allowance.take_back(now);
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing
