@@ -124,6 +124,12 @@ def test_a_second_release_that_would_get_in_the_way_is_refused(admin, limited, n
     assert words in done.stderr
 
 
+def test_a_release_that_works_on_jobs_does_not_turn_to_observing(admin, release):
+    done = admin("upgrade", release, CHART, check=False, values=LIMITED | {"rescue": {"mode": "observe"}})
+    assert done.returncode != 0
+    assert f"release {release} works on jobs, and would leave them" in done.stderr
+
+
 # What an account needs to install, upgrade and uninstall a release, and no more: docs/install.md.
 ACCOUNT = "system:serviceaccount:ci:deployer"
 

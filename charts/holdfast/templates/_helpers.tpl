@@ -9,14 +9,18 @@
 {{- if and (eq (get $labels "app.kubernetes.io/name" | toString) "holdfast") (eq (get $labels "app.kubernetes.io/managed-by" | toString) "Helm") }}
 {{- $of := get $labels "app.kubernetes.io/instance" }}
 {{- $old := list }}
-{{- range (first .spec.template.spec.containers).args | default list }}
+{{- $arguments := (first .spec.template.spec.containers).args | default list }}
+{{- range $arguments }}
 {{- if hasPrefix "--watch-namespace=" . }}{{ $old = append $old (trimPrefix "--watch-namespace=" .) }}{{ end }}
 {{- end }}
 {{- if and (eq .metadata.namespace $.Release.Namespace) (eq $of $.Release.Name) }}
+{{- if not (or (include "holdfast.runsJobs" $) (has "--rescue=observe" $arguments)) }}
+{{- fail (printf "rescue.mode=observe: release %s works on jobs, and would leave them: install a second release in another namespace, with --skip-crds and rescue.mode=observe" $of) }}
+{{- end }}
 {{- include "holdfast.checkLeft" (dict "old" $old "new" $new) }}
 {{- else if eq .metadata.namespace $.Release.Namespace }}
 {{- fail (printf "release %s of Holdfast is in namespace %s already, and both would share its Leases: install this one in another namespace" $of $.Release.Namespace) }}
-{{- else }}
+{{- else if and (include "holdfast.runsJobs" $) (not (has "--rescue=observe" $arguments)) }}
 {{- if not (and $old $new) }}
 {{- fail (printf "release %s of Holdfast is in namespace %s already, and a job must not have two operators: set watchNamespaces in both" $of .metadata.namespace) }}
 {{- end }}
