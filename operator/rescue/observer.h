@@ -7,8 +7,8 @@
 // Loop only. Destroy it when the client is idle.
 #pragma once
 
-#include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,9 +16,9 @@
 #include "client/cache/view.h"
 #include "operator/observe/node_monitor.h"
 #include "operator/observe/window_keeper.h"
+#include "operator/rescue/journal_store.h"
 #include "operator/rescue/observer_lease.h"
 #include "operator/rescue/rescuer.h"
-#include "reconciler/rescue/journal_text.h"
 
 namespace holdfast::rescue {
 
@@ -50,21 +50,29 @@ class Observer {
     bool holds(const Claim&) const override { return false; }
     Duration time_left() const override { return Duration::zero(); }
   };
+  // At the node of a pod.
+  struct LookState {
+    bool under_way = false;
+    SteadyTime next{};  // it led nowhere, so not before
+  };
+  // When the node of an entry renewed again.
+  struct Return {
+    SteadyTime seen;
+    Time at;
+  };
 
   void tick();
   void judge_all(PodView pods, const Nodes& silent);
-  reconciler::RescueAction decide(const CachedRescuePod& pod, const Rescuer::Look* look);
+  reconciler::RescueDecision decide(const CachedRescuePod& pod, const Rescuer::Look* look);
   Task<void> look(RescuePodPtr pod);
   void on_pod(const PodView::Change& change);
   void on_lease(const cache::Change& change);
-  // Of an entry, if it is there. It may be in both caches.
-  RescuePodPtr pod_of(const reconciler::JournalEntry& entry);
-  std::vector<reconciler::JournalEntry> open_entries() const;
-  // Also of pods that ended while nobody observed.
-  void note_ends();
-  Task<void> load();
-  Task<void> save();
-  void refused(const Error& error);
+  // If it is there. It may be in both caches.
+  RescuePodPtr pod_of(const std::string& key, const std::string& uid);
+  std::vector<reconciler::JournalEntry> open_entries();
+  // What became of those whose pods are gone or have ended.
+  void note_ends(reconciler::Journal::Fate of_others);
+  void note_returns();
   Time now() const;
 
   const cache::Informer::Dependencies shared_;
@@ -77,21 +85,10 @@ class Observer {
   Rescuer rescuer_;
   ObserverLease lease_;
   reconciler::RescueAllowance allowance_;
-  reconciler::Journal journal_;
-  std::set<std::string> looking_;  // pods by UID
-  // Of the ConfigMap; zero: it does not exist.
-  struct Record {
-    bool begun = false;   // the Lease is asked for
-    bool loaded = false;  // the journal goes on from what was written
-    bool stale = false;   // it has another version than the one below
-    bool busy = false;
-    SteadyTime again{};  // not before: the API server refused
-    std::string since;   // when the first replica began to observe
-    std::string uid;
-    std::uint64_t version = 0;
-    std::uint64_t changes = 0;  // the journal's, as written
-    SteadyTime written{};
-  } record_;
+  JournalStore store_;
+  std::map<std::string, LookState> looks_;  // by the pods' UIDs
+  std::map<std::string, Return> returns_;   // by the open entries' UIDs
+  bool begun_ = false;                      // the Lease is asked for
   TimerId timer_ = 0;
 };
 

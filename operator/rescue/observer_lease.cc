@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/json.h"
+#include "reconciler/rescue/journal_text.h"
 
 namespace holdfast::rescue {
 namespace {
@@ -48,7 +49,7 @@ bool ObserverLease::may_take(const Seen& seen) {
 Task<void> ObserverLease::round() {
   kube::CallOptions options;
   options.timeout = config_.timings.renew_deadline / 2;
-  auto get = client_.get(path(kName), options);
+  auto get = client_.get(path(reconciler::kObserverLease), options);
   const Result<JsonDocument> answer = co_await get;
   if (stopping_) co_return;
   Seen seen;
@@ -79,7 +80,7 @@ Task<void> ObserverLease::round() {
 
 std::string ObserverLease::body(const Seen& seen, const std::string& holder) const {
   const Time now = client_.server_clock().now(loop_.now());
-  Json meta = {{"name", kName}, {"namespace", config_.namespace_}};
+  Json meta = {{"name", reconciler::kObserverLease}, {"namespace", config_.namespace_}};
   if (!seen.uid.empty()) {
     meta["uid"] = seen.uid;
     meta["resourceVersion"] = std::to_string(seen.version);
@@ -104,8 +105,9 @@ Task<void> ObserverLease::write(Seen seen, std::string holder) {
   options.timeout = config_.timings.renew_deadline / 2;
   options.answer_with_metadata = true;
   const SteadyTime sent = loop_.now();
-  auto call = seen.uid.empty() ? client_.post(path(""), body(seen, holder), options)
-                               : client_.put(path(kName), body(seen, holder), options);
+  auto call = seen.uid.empty()
+                  ? client_.post(path(""), body(seen, holder), options)
+                  : client_.put(path(reconciler::kObserverLease), body(seen, holder), options);
   const Result<JsonDocument> answer = co_await call;
   if (!answer) {
     log_.debug("the observer's Lease cannot be written", {{"error", answer.error().message}});
@@ -125,7 +127,7 @@ void ObserverLease::stop(std::function<void()> stopped) {
 }
 
 Task<void> ObserverLease::free(std::function<void()> stopped) {
-  auto get = client_.get(path(kName));
+  auto get = client_.get(path(reconciler::kObserverLease));
   const Result<JsonDocument> answer = co_await get;
   kube::Object meta;
   if (answer && kube::decode_meta(*answer, meta) &&

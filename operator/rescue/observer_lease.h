@@ -19,8 +19,6 @@ namespace holdfast::rescue {
 
 class ObserverLease {
  public:
-  static constexpr const char* kName = "holdfast-observer";
-
   struct Dependencies {
     Loop& loop;
     kube::Client& client;

@@ -65,6 +65,7 @@ RescuePodPtr decode_rescue_pod(const JsonView& json) {
   const JsonView status = at(json, "status");
   const std::string phase = string_at(status, "phase");
   cached->created = parse_time(string_at(meta, "creationTimestamp"));
+  cached->succeeded = phase == "Succeeded";
   reconciler::RescuePod& pod = cached->pod;
   pod.owner = owner_of(meta);
   pod.node = string_at(at(json, "spec"), "nodeName");

@@ -13,6 +13,7 @@ namespace holdfast::rescue {
 struct CachedRescuePod : kube::Object {
   std::optional<Time> created;
   bool is_deleted = false;  // it may still terminate
+  bool succeeded = false;
   reconciler::RescuePod pod;
 };
 using RescuePodPtr = std::shared_ptr<const CachedRescuePod>;

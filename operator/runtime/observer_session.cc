@@ -7,7 +7,7 @@ namespace holdfast::runtime {
 namespace {
 
 // Looks at nodes, the Lease, the ConfigMap, and lists.
-constexpr std::size_t kMostRequests = 32;
+constexpr std::size_t kMostRequests = 48;
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // The verb `report`: what the operator would have freed with --rescue=on (docs/rescue.md, Observe).
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,13 @@ using reconciler::JournalEntry;
 
 constexpr std::chrono::hours kSince{24};
 constexpr std::size_t kTextLimit = 253;
+// An observer renews its Lease every few seconds.
+constexpr std::chrono::minutes kObserves{1};
 constexpr Resource kConfigMaps{"/api/v1", "configmaps", "ConfigMap", "configmap"};
 
 const char* what_became(const JournalEntry& entry) {
-  if (entry.returned) return "its node came back";
+  if (entry.returned) return "went on";
+  if (entry.unseen) return "unknown";
   return entry.ended ? "ended" : "hangs";
 }
 
@@ -51,18 +55,35 @@ std::string pods_text(std::size_t pods) {
   return std::to_string(pods) + (pods == 1 ? " pod" : " pods");
 }
 
-// `observed`: for how long, within the time that was asked for.
-std::string summed(const reconciler::JournalSum& sum, Duration observed) {
-  const std::string within = "Observed for " + span_text(observed) + ". ";
+// Since when nobody observes. None: somebody does, or this user may not see it.
+std::optional<Time> unobserved_since(Api& api, const std::string& namespace_, Time now) {
+  const Result<Json> lease = api.get(kLeases, namespace_, reconciler::kObserverLease);
+  if (!lease.ok()) return std::nullopt;
+  const Json& spec = at(*lease, "spec");
+  const auto renewed = parse_time(string_at(spec, "renewTime"));
+  const bool is_held = !string_at(spec, "holderIdentity").empty();
+  if (!renewed || (is_held && now - *renewed < kObserves)) return std::nullopt;
+  return renewed;
+}
+
+// The time within what was asked for in which somebody observed.
+std::string observed_text(Time from, std::optional<Time> until, Time now) {
+  const std::string observed =
+      "Observed for " + span_text(std::max(Duration::zero(), until.value_or(now) - from)) + ". ";
+  return until ? observed + "Nobody has observed since " + clock_text(*until, now) + " UTC. "
+               : observed;
+}
+
+std::string summed(const reconciler::JournalSum& sum, const std::string& within) {
   if (sum.pods + sum.hurt == 0) return within + "No pod hung on a silent node.";
   return within + pods_text(sum.pods) + " hung on silent nodes for " + span_text(sum.hung) +
          " in all; with Holdfast for " + span_text(sum.with_holdfast) + ". " + pods_text(sum.hurt) +
-         " would have been freed although the node came back and the pod went on.";
+         " would have been freed although the pod went on.";
 }
 
 Json as_json(const std::vector<JournalEntry>& entries, const std::string& observed, Time since,
              Time now) {
-  const reconciler::JournalSum sum = sum_of(entries, since, now);
+  const reconciler::JournalSum sum = sum_of(entries, now);
   const auto seconds = [](Duration duration) {
     return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
   };
@@ -96,7 +117,8 @@ int report(const Command& command, Api& api, Terminal& terminal) {
   const Time since = now - command.duration("since").value_or(kSince);
   std::vector<JournalEntry> entries =
       reconciler::decode_journal(string_at(at(*found, "data"), reconciler::kJournalKey)).entries();
-  std::erase_if(entries, [&](const JournalEntry& entry) { return entry.due < since; });
+  std::erase_if(entries,
+                [&](const JournalEntry& entry) { return !is_of_time_since(entry, since); });
   const std::string observed = string_at(at(*found, "data"), reconciler::kSinceKey);
   if (command.text("output") == "json") {
     terminal.out(rendered(as_json(entries, observed, since, now), "json"));
@@ -108,7 +130,8 @@ int report(const Command& command, Api& api, Terminal& terminal) {
     text += "\n";
   }
   const Time begin = std::max(parse_time(observed).value_or(since), since);
-  terminal.out(text + summed(sum_of(entries, since, now), now - begin) + "\n");
+  const std::string within = observed_text(begin, unobserved_since(api, namespace_, now), now);
+  terminal.out(text + summed(sum_of(entries, now), within) + "\n");
   return kExitDone;
 }
 

@@ -15,51 +15,48 @@ bool Journal::knows(const std::string& uid) const {
                      [&](const JournalEntry& entry) { return entry.uid == uid; });
 }
 
-JournalEntry* Journal::open_entry(const std::string& uid) {
-  for (JournalEntry& entry : entries_) {
-    if (entry.uid == uid && entry.is_open()) return &entry;
-  }
-  return nullptr;
-}
-
-void Journal::would_free(JournalEntry entry) {
-  if (knows(entry.uid)) return;
+bool Journal::would_free(JournalEntry entry) {
+  if (knows(entry.uid)) return false;
   if (entries_.size() >= kMostEntries) {
     const auto over = std::find_if(entries_.begin(), entries_.end(),
                                    [](const JournalEntry& one) { return !one.is_open(); });
-    entries_.erase(over == entries_.end() ? entries_.begin() : over);
+    if (over == entries_.end()) return false;
+    entries_.erase(over);
   }
   entries_.push_back(std::move(entry));
   ++changes_;
+  return true;
 }
 
-void Journal::pod_ended(const std::string& uid, Time at) {
-  JournalEntry* const entry = open_entry(uid);
-  if (!entry) return;
-  entry->ended = at;
-  ++changes_;
-}
-
-void Journal::pod_went_on(const std::string& uid, Time at) {
-  JournalEntry* const entry = open_entry(uid);
-  if (!entry) return;
-  entry->returned = at;
-  ++changes_;
+void Journal::close(const std::string& uid, Fate fate, Time at) {
+  for (JournalEntry& entry : entries_) {
+    if (entry.uid != uid || !entry.is_open()) continue;
+    (fate == Fate::kEnded    ? entry.ended
+     : fate == Fate::kWentOn ? entry.returned
+                             : entry.unseen) = at;
+    ++changes_;
+  }
 }
 
 void Journal::forget_before(Time time) {
-  changes_ += std::erase_if(entries_, [&](const JournalEntry& entry) { return entry.due < time; });
+  changes_ += std::erase_if(
+      entries_, [&](const JournalEntry& entry) { return !entry.is_open() && entry.due < time; });
 }
 
 Duration hung_for(const JournalEntry& entry, Time now) {
-  const Time end = entry.ended ? *entry.ended : entry.returned.value_or(now);
+  const Time end = entry.unseen  ? entry.due
+                   : entry.ended ? *entry.ended
+                                 : entry.returned.value_or(now);
   return std::max(Duration::zero(), end - entry.silent_since);
 }
 
-JournalSum sum_of(const std::vector<JournalEntry>& entries, Time since, Time now) {
+bool is_of_time_since(const JournalEntry& entry, Time since) {
+  return entry.is_open() || entry.due >= since || entry.ended >= since || entry.returned >= since;
+}
+
+JournalSum sum_of(const std::vector<JournalEntry>& entries, Time now) {
   JournalSum sum;
   for (const JournalEntry& entry : entries) {
-    if (entry.due < since) continue;
     if (entry.returned) {
       ++sum.hurt;
       continue;

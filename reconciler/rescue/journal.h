@@ -1,8 +1,7 @@
 // What the operator would have freed, and what became of it (docs/rescue.md, Observe). Pure.
 //
-// A pod comes into the journal when it would have been freed. Its entry then waits for one of two
-// ends: the pod ends, or its node renews first and the pod goes on. The second shows that the
-// verdict was false, and that a rescue would have hurt.
+// A pod comes into the journal when it would have been freed. Its entry then waits for what became
+// of the pod. If the pod goes on, the verdict was false, and a rescue would have hurt.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +20,29 @@ struct JournalEntry {
   std::string controller;        // "Job/night"
   Time silent_since{};           // the last renewal of its node
   Time due{};                    // it would have been freed
-  std::optional<Time> ended;     // it is gone, or its phase became final
-  std::optional<Time> returned;  // its node renewed first, and the pod went on
+  std::optional<Time> ended;     // it is gone, or has failed
+  std::optional<Time> returned;  // its node renewed, and it went on; or it succeeded
+  std::optional<Time> unseen;    // it ended while nobody observed, found then
 
-  bool is_open() const { return !ended && !returned; }
+  bool is_open() const { return !ended && !returned && !unseen; }
+  std::string key() const { return namespace_ + "/" + pod; }
 };
 
 class Journal {
  public:
-  // The oldest entries that are not open go first, then the oldest.
-  static constexpr std::size_t kMostEntries = 1000;
+  static constexpr std::size_t kMostEntries = 500;
 
   Journal() = default;
   // As recorded before.
   explicit Journal(std::vector<JournalEntry> entries);
 
-  // A pod that has an entry already keeps it.
-  void would_free(JournalEntry entry);
-  void pod_ended(const std::string& uid, Time at);
-  void pod_went_on(const std::string& uid, Time at);
-  // Entries whose due time is before this one go.
+  // A pod that has an entry already keeps it. If the journal is full, the oldest one that is not
+  // open goes. False: all are open, so this one is left out.
+  bool would_free(JournalEntry entry);
+  enum class Fate { kEnded, kWentOn, kUnseen };
+  // No effect if the pod has no open entry.
+  void close(const std::string& uid, Fate fate, Time at);
+  // Entries that are not open and whose due time is before this one go.
   void forget_before(Time time);
 
   const std::vector<JournalEntry>& entries() const { return entries_; }
@@ -49,21 +51,22 @@ class Journal {
   std::uint64_t changes() const { return changes_; }
 
  private:
-  JournalEntry* open_entry(const std::string& uid);
-
   std::vector<JournalEntry> entries_;  // by due time
   std::uint64_t changes_ = 0;
 };
 
-// What a report says of the entries since a time.
+// The entry says something of the time since then.
+bool is_of_time_since(const JournalEntry& entry, Time since);
+
+// What a report says of some entries.
 struct JournalSum {
   std::size_t pods = 0;       // that hung and ended, or still hang
   Duration hung{0};           // from the last renewal to the end, or to now
   Duration with_holdfast{0};  // from the last renewal to when they would have been freed
   std::size_t hurt = 0;       // false verdicts: the pod went on
 };
-JournalSum sum_of(const std::vector<JournalEntry>& entries, Time since, Time now);
-// How long a pod hung.
+JournalSum sum_of(const std::vector<JournalEntry>& entries, Time now);
+// How long a pod hung, at least.
 Duration hung_for(const JournalEntry& entry, Time now);
 
 }  // namespace holdfast::reconciler

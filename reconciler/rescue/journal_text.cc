@@ -1,5 +1,6 @@
 #include "reconciler/rescue/journal_text.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -18,25 +19,33 @@ Json encode(const JournalEntry& entry) {
                {"due", format_time(entry.due)}};
   if (entry.ended) json["ended"] = format_time(*entry.ended);
   if (entry.returned) json["returned"] = format_time(*entry.returned);
+  if (entry.unseen) json["unseen"] = format_time(*entry.unseen);
   return json;
 }
 
 }  // namespace
 
+// An open entry that is left out would be due again, later.
 std::string encode_journal(const Journal& journal) {
-  std::vector<std::string> kept;
+  std::vector<std::string> texts;
+  std::vector<std::size_t> places;  // by how much they matter
+  for (const JournalEntry& entry : journal.entries()) {
+    places.push_back(texts.size());
+    texts.push_back(encode(entry).dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  std::reverse(places.begin(), places.end());
+  std::stable_partition(places.begin(), places.end(),
+                        [&](std::size_t place) { return journal.entries()[place].is_open(); });
   std::size_t bytes = 2;
-  const auto& entries = journal.entries();
-  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    std::string text = encode(*entry).dump(-1, ' ', false, Json::error_handler_t::replace);
-    if (bytes + text.size() + 1 > kMostJournalBytes) break;
-    bytes += text.size() + 1;
-    kept.push_back(std::move(text));
+  for (const std::size_t place : places) {
+    bytes += texts[place].size() + 1;
+    if (bytes > kMostJournalBytes) texts[place].clear();
   }
   std::string all = "[";
-  for (auto text = kept.rbegin(); text != kept.rend(); ++text) {
+  for (const std::string& text : texts) {
+    if (text.empty()) continue;
     if (all.size() > 1) all += ",";
-    all += *text;
+    all += text;
   }
   return all + "]";
 }
@@ -59,6 +68,7 @@ Journal decode_journal(std::string_view text) {
     entry.due = *due;
     entry.ended = parse_time(string_at(one, "ended"));
     entry.returned = parse_time(string_at(one, "returned"));
+    entry.unseen = parse_time(string_at(one, "unseen"));
     entries.push_back(std::move(entry));
     if (entries.size() == Journal::kMostEntries) break;
   }

@@ -10,11 +10,12 @@
 namespace holdfast::reconciler {
 
 inline constexpr const char* kJournalName = "holdfast-rescue-journal";
+inline constexpr const char* kObserverLease = "holdfast-observer";  // its holder writes the journal
 inline constexpr const char* kJournalKey = "journal.json";
 inline constexpr const char* kSinceKey = "observedSince";  // since when somebody observes
 inline constexpr std::size_t kMostJournalBytes = std::size_t{256} * 1024;
 
-// At most kMostJournalBytes: the oldest entries are left out.
+// At most kMostJournalBytes: the oldest are left out, and those that are open last.
 std::string encode_journal(const Journal& journal);
 // Leaves out malformed entries.
 Journal decode_journal(std::string_view text);

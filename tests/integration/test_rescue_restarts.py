@@ -1,10 +1,13 @@
 """Pods of other controllers while the operator restarts, and on nodes that come back."""
 
+import time
+
 from holdfast import OPERATOR_USER, QUICK_LEASES, Operator
 from lane import BatchJobs
 from localcluster import wait_for
 from losses import new_namespace, seconds_of, wait_renewals, write_time, write_times
 from others import LABEL, other_job, wait_running
+from real_cluster import moment, node_lease
 
 
 def test_a_restarted_operator_goes_on_with_the_window(cluster):
@@ -44,6 +47,8 @@ def test_a_node_that_comes_back_within_the_window_keeps_its_pods(cluster):
         wait_renewals(cluster, (node,))
         offset = cluster.audit_offset()
         cluster.kill_node(node)
+        wait_for("the node to be silent for most of the window",
+                 lambda: time.time() - moment(node_lease(cluster, node)["spec"]["renewTime"]) > 14, 30, poll=0.2)
         cluster.revive_node(node)
         for _ in range(3):
             wait_renewals(cluster, (node,))

@@ -58,6 +58,14 @@ def without_a_strike(times, strikes, window):
         node in nodes and at - RENEWS + window <= time <= end + CLOSE for nodes, at, end in strikes)]
 
 
+def not_written_down(found, attempts, window):
+    """found: silences. attempts: [(node, first, last sign of life)] of programs without the label, those that came to
+    their end left out. The silences that met one of them, and were not written down."""
+    return [one for one in found if one.due is None and any(
+        node == one.node and first < one.freed - window - RENEWS and one.freed - window - RENEWS < last < one.freed
+        for node, first, last in attempts)]
+
+
 class Observed:
     """watched: the namespace of pods without the label; freed: that of pods with it. audit: the API server's log."""
 
@@ -93,24 +101,26 @@ class Observed:
                    if event["user"]["username"] == ACCOUNT}
         return sorted(map(str, written - OWN)), len(events)
 
-    def report(self, strikes):
-        """(text, all is well). strikes: see without_a_strike()."""
+    def report(self, strikes, attempts):
+        """(text, all is well). strikes: see without_a_strike(). attempts: see not_written_down()."""
         entries = self.entries()
         due = [(one["node"], moment(one["due"])) for one in entries]
         rescues = self.rescues()
         found = silences(due, rescues)
         wrong = without_a_strike(rescues, strikes, WINDOW)
+        missed = not_written_down(found, attempts, WINDOW)
         both = [one.apart for one in found if one.apart is not None]
         foreign, writes = self.foreign_writes()
         lines = [f"{len(entries)} pods are written down, {sum('returned' in one for one in entries)} of them false verdicts; "
                  f"{len(found)} silences of nodes, {len(both)} of them met both; at most "
                  f"{max(both, default=0):.1f} s apart; {writes} writes, not its own: {foreign or 'none'}",
-                 f"{len(rescues)} pods were freed; from nodes that lived: {wrong or 'none'}",
+                 f"{len(rescues)} pods were freed; from nodes that lived: {wrong or 'none'}; silences that should have been "
+                 f"written down and were not: {missed or 'none'}",
                  "| node | would be freed | was freed | apart |", "|---|---|---|---|"]
         for one in found:
             apart = "-" if one.apart is None else f"{one.apart:.1f} s"
             lines.append(f"| {one.node} | {_clock(one.due)} | {_clock(one.freed)} | {apart} |")
-        return "\n".join(lines), bool(both) and max(both) <= CLOSE and not foreign and not wrong
+        return "\n".join(lines), bool(both) and max(both) <= CLOSE and not foreign and not wrong and not missed
 
 
 def _clock(time):

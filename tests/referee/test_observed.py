@@ -5,7 +5,7 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
-from referee.observed import Silence, silences, without_a_strike  # noqa: E402
+from referee.observed import Silence, not_written_down, silences, without_a_strike  # noqa: E402
 
 
 def test_the_first_of_each_in_a_silence_count():
@@ -25,3 +25,10 @@ def test_a_pod_may_be_freed_only_while_its_node_has_been_struck_for_the_window()
     strikes = [(["a"], 100, 200)]
     assert without_a_strike([("a", 161), ("a", 155), ("a", 201)], strikes, 60) == []
     assert without_a_strike([("a", 140), ("a", 230), ("b", 161)], strikes, 60) == [("a", 140), ("a", 230), ("b", 161)]
+
+
+def test_a_silence_that_met_a_program_without_the_label_must_be_written_down():
+    missed = Silence("a", None, 300)
+    attempts = [("a", 100, 235)]
+    assert not_written_down([missed, Silence("b", None, 300), Silence("a", 299, 300)], attempts, 60) == [missed]
+    assert not_written_down([missed], [("a", 235, 235), ("a", 100, 150)], 60) == [], "it began or ended before"

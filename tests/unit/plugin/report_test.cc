@@ -41,6 +41,11 @@ class PluginReport : public ::testing::Test {
           {reconciler::kSinceKey, format_time(api_.time - hours(3))}}}};
     return run_as_it_is(std::move(words));
   }
+  void lease(const std::string& holder, Duration renewed_ago) {
+    api_.objects[test::MemoryApi::key(kLeases, "holdfast-system", reconciler::kObserverLease)] = {
+        {"spec",
+         {{"holderIdentity", holder}, {"renewTime", format_time(api_.time - renewed_ago)}}}};
+  }
   int run_as_it_is(std::vector<std::string> words) {
     words.insert(words.begin(), "report");
     const Result<Command> command = parse_command(words);
@@ -60,15 +65,33 @@ TEST_F(PluginReport, EachPodHasItsTimesAndWhatBecameOfIt) {
   EXPECT_EQ(run({}), kExitDone);
   EXPECT_THAT(terminal_.output, HasSubstr("media      gone-1  Job/night   node-1  6m   "));
   EXPECT_THAT(terminal_.output, HasSubstr("1m1s           ended\n"));
-  EXPECT_THAT(terminal_.output, HasSubstr("1m1s           its node came back\n"));
+  EXPECT_THAT(terminal_.output, HasSubstr("1m1s           went on\n"));
   EXPECT_THAT(terminal_.output, HasSubstr("1m1s           hangs\n"));
   EXPECT_THAT(terminal_.output,
               HasSubstr("Observed for 3h. 2 pods hung on silent nodes for 8m1s in all; with "
                         "Holdfast for 2m2s. 1 pod would have been freed although"));
 }
 
-TEST_F(PluginReport, WhatWasBeforeIsLeftOut) {
-  write_down("old", hours(2));
+TEST_F(PluginReport, APodThatStillHangsIsShownHoweverOldItIs) {
+  write_down("old", hours(30));
+  EXPECT_EQ(run({}), kExitDone);
+  EXPECT_THAT(terminal_.output, HasSubstr("node-1  1d6h  1m1s           hangs"));
+}
+
+TEST_F(PluginReport, ItSaysSinceWhenNobodyObserves) {
+  lease("replica-1", seconds(3));
+  EXPECT_EQ(run({}), kExitDone);
+  EXPECT_THAT(terminal_.output, Not(HasSubstr("Nobody")));
+  for (const char* const holder : {"replica-1", ""}) {
+    lease(holder, hours(1));
+    EXPECT_EQ(run({}), kExitDone);
+    EXPECT_THAT(terminal_.output, HasSubstr("Observed for 2h. Nobody has observed since"));
+    terminal_.output.clear();
+  }
+}
+
+TEST_F(PluginReport, WhatWasOverBeforeIsLeftOut) {
+  write_down("old", hours(2), minutes(1));
   EXPECT_EQ(run({"--since", "1h"}), kExitDone);
   EXPECT_EQ(terminal_.output, "Observed for 1h. No pod hung on a silent node.\n");
 }

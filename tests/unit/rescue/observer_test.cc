@@ -103,14 +103,14 @@ class ObserverTest : public kube::ClientTest {
     send(leases_, "MODIFIED", server_.objects.at(path_of_lease(node)));
     loop_.run_ready();
   }
-  // All nodes but node-1 renew.
+  // All nodes renew but those that are silent.
   void pass(Duration time) {
     for (Duration passed{0}; passed < time; passed += seconds(1)) {
       loop_.advance(seconds(1));
       transport_.date = *transport_.date + seconds(1);
       if (++beats_ % 10 == 0) {
         for (const std::string& node : kNodes) {
-          if (node != "node-1") renew(node);
+          if (!silent_.contains(node)) renew(node);
         }
       }
       server_.serve();
@@ -126,6 +126,7 @@ class ObserverTest : public kube::ClientTest {
   std::unique_ptr<Observer> observer_;
   int most_per_minute_ = 60;
   int beats_ = 0;
+  std::set<std::string> silent_ = {"node-1"};
   std::size_t job_pods_ = 0, labelled_ = 0, leases_ = 0;
 };
 
@@ -166,11 +167,10 @@ TEST_F(ObserverTest, ItSaysAtOnceThatItObserves) {
 TEST_F(ObserverTest, ItWritesTheConfigMapAtMostOnceAMinute) {
   observe({job_pod("a")});
   const auto writes = [this] {
-    return std::count_if(transport_.history.begin(), transport_.history.end(),
-                         [](const auto& sent) {
-                           return sent.method != "GET" &&
-                                  sent.target.find("configmaps") != std::string::npos;
-                         });
+    return std::count_if(
+        transport_.history.begin(), transport_.history.end(), [](const auto& sent) {
+          return sent.method != "GET" && sent.target.find("configmaps") != std::string::npos;
+        });
   };
   pass(seconds(55));
   EXPECT_EQ(writes(), 1) << "that it observes";
@@ -191,10 +191,56 @@ TEST_F(ObserverTest, APodThatGoesOnWhenItsNodeIsBackMakesTheVerdictFalse) {
   observe({job_pod("a")});
   pass(seconds(65));
   renew("node-1");
-  show("DELETED", job_pod("a"));
+  const Time back = *transport_.date;
+  pass(minutes(3));
+  ASSERT_TRUE(entries()[0].contains("returned"));
+  EXPECT_LE(*parse_time(string_at(entries()[0], "returned")), back + seconds(1));
+}
+
+// A pod may end well while its node is cut off. Its status may come before the node's renewal.
+TEST_F(ObserverTest, APodThatSucceededMakesTheVerdictFalse) {
+  Json pod = job_pod("a");
+  observe({pod});
+  pass(seconds(65));
+  pod["status"]["phase"] = "Succeeded";
+  show("MODIFIED", pod);
+  show("DELETED", pod);
+  renew("node-1");
   pass(minutes(2));
   EXPECT_TRUE(entries()[0].contains("returned"));
   EXPECT_FALSE(entries()[0].contains("ended"));
+}
+
+// Its kubelet renews first, and then reports the pods that were lost with the node's memory.
+TEST_F(ObserverTest, APodWhoseNodeWasStartedAnewDoesNotGoOn) {
+  Json pod = job_pod("a");
+  observe({pod});
+  pass(seconds(65));
+  renew("node-1");
+  pass(seconds(20));
+  pod["status"]["phase"] = "Failed";
+  show("MODIFIED", pod);
+  pass(minutes(2));
+  EXPECT_TRUE(entries()[0].contains("ended"));
+  EXPECT_FALSE(entries()[0].contains("returned"));
+}
+
+// On a node that is out of service Kubernetes frees them.
+TEST_F(ObserverTest, PodsThatAreLookedAtInVainHideNoOthers) {
+  std::vector<Json> pods;
+  for (int i = 0; i < 40; ++i) pods.push_back(job_pod("stays-" + std::to_string(i)));
+  pods.push_back(job_pod("z", "node-2"));
+  server_.objects[path_of_node("node-1")]["spec"]["taints"] =
+      Json::array({{{"key", "node.kubernetes.io/out-of-service"}}});
+  observe(pods);
+  silent_.insert("node-2");
+  pass(seconds(90));
+  ASSERT_EQ(entries().size(), 1u);
+  EXPECT_EQ(entries()[0]["pod"], "z");
+  const auto looks =
+      std::count_if(transport_.history.begin(), transport_.history.end(),
+                    [](const auto& sent) { return sent.target == path_of_node("node-1"); });
+  EXPECT_LE(looks, 80) << "each twice at most";
 }
 
 TEST_F(ObserverTest, APodThatTheClusterDeletedMeanwhileDoesNotGoOn) {
@@ -266,8 +312,8 @@ TEST_F(ObserverTest, TheNextReplicaGoesOnWithWhatWasWrittenDown) {
   observe({job_pod("a")});
   pass(minutes(2));
   ASSERT_EQ(entries().size(), 2u) << "no pod is due twice";
-  EXPECT_TRUE(entries()[0].contains("ended"));
-  EXPECT_FALSE(entries()[1].contains("ended"));
+  EXPECT_TRUE(entries()[0].contains("unseen"));
+  EXPECT_FALSE(entries()[1].contains("unseen") || entries()[1].contains("ended"));
 }
 
 TEST_F(ObserverTest, WhoDeletesTheConfigMapBeginsAnew) {
@@ -298,6 +344,21 @@ TEST_F(ObserverTest, WhileTheAPIServerRefusesTheConfigMapNothingIsLost) {
   server_.refuse_writes_of = "configmaps";
   pass(minutes(3));
   EXPECT_TRUE(entries().empty());
+  server_.refuse_writes_of = "";
+  pass(minutes(2));
+  ASSERT_EQ(entries().size(), 1u);
+  EXPECT_LE(*parse_time(string_at(entries()[0], "due")), kBegin + seconds(63));
+}
+
+TEST_F(ObserverTest, AReplicaThatCouldNotRenewForAWhileLosesNothing) {
+  observe({job_pod("a")});
+  pass(seconds(30));
+  server_.refuse_writes_of = "configmaps";
+  pass(seconds(60));
+  server_.refuse_with = 500;
+  pass(seconds(30));
+  ASSERT_FALSE(observer_->acting());
+  server_.refuse_with = 0;
   server_.refuse_writes_of = "";
   pass(minutes(2));
   ASSERT_EQ(entries().size(), 1u);

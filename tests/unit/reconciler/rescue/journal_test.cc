@@ -11,6 +11,8 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
+using Fate = Journal::Fate;
+
 constexpr Time kNow{std::chrono::hours(500'000)};
 
 JournalEntry due(const std::string& uid, Time at = kNow, const std::string& node = "node-1") {
@@ -26,9 +28,9 @@ TEST(Journal, APodHungUntilTheClusterEndedIt) {
   Journal journal;
   journal.would_free(due("a"));
   EXPECT_EQ(hung_for(journal.entries()[0], kNow + minutes(1)), minutes(2)) << "it still hangs";
-  journal.pod_ended("a", kNow + minutes(5));
+  journal.close("a", Fate::kEnded, kNow + minutes(5));
   EXPECT_EQ(hung_for(journal.entries()[0], kNow + minutes(50)), minutes(6));
-  const JournalSum sum = sum_of(journal.entries(), Time{}, kNow + minutes(50));
+  const JournalSum sum = sum_of(journal.entries(), kNow + minutes(50));
   EXPECT_EQ(sum.pods, 1u);
   EXPECT_EQ(sum.hung, minutes(6));
   EXPECT_EQ(sum.with_holdfast, minutes(1));
@@ -39,10 +41,10 @@ TEST(Journal, APodThatWentOnMakesTheVerdictFalse) {
   Journal journal;
   journal.would_free(due("a"));
   journal.would_free(due("b", kNow, "node-2"));
-  journal.pod_went_on("a", kNow + minutes(1));
-  journal.pod_ended("a", kNow + minutes(9));
+  journal.close("a", Fate::kWentOn, kNow + minutes(1));
+  journal.close("a", Fate::kEnded, kNow + minutes(9));
   EXPECT_FALSE(journal.entries()[0].ended) << "it went on, and ended by itself";
-  const JournalSum sum = sum_of(journal.entries(), Time{}, kNow + minutes(10));
+  const JournalSum sum = sum_of(journal.entries(), kNow + minutes(10));
   EXPECT_EQ(sum.hurt, 1u);
   EXPECT_EQ(sum.pods, 1u) << "b";
 }
@@ -50,8 +52,8 @@ TEST(Journal, APodThatWentOnMakesTheVerdictFalse) {
 TEST(Journal, AnEndedPodDoesNotGoOn) {
   Journal journal;
   journal.would_free(due("a"));
-  journal.pod_ended("a", kNow + minutes(1));
-  journal.pod_went_on("a", kNow + minutes(2));
+  journal.close("a", Fate::kEnded, kNow + minutes(1));
+  journal.close("a", Fate::kWentOn, kNow + minutes(2));
   EXPECT_FALSE(journal.entries()[0].returned);
 }
 
@@ -64,27 +66,49 @@ TEST(Journal, APodIsRecordedOnce) {
   EXPECT_EQ(journal.changes(), changes);
 }
 
+TEST(Journal, AnEndThatNobodySawCountsUpToWhenThePodWasDue) {
+  Journal journal;
+  journal.would_free(due("a"));
+  journal.close("a", Fate::kUnseen, kNow + minutes(90));
+  EXPECT_EQ(hung_for(journal.entries()[0], kNow + minutes(100)), minutes(1));
+}
+
 TEST(Journal, ItIsBoundedAndForgetsTheOldestThatIsOver) {
   Journal journal;
   for (std::size_t i = 0; i < Journal::kMostEntries; ++i) {
-    journal.would_free(due(std::to_string(i), kNow + seconds(i)));
+    EXPECT_TRUE(journal.would_free(due(std::to_string(i), kNow + seconds(i))));
   }
-  journal.pod_ended("7", kNow);
-  journal.would_free(due("next"));
+  journal.close("7", Fate::kEnded, kNow);
+  EXPECT_TRUE(journal.would_free(due("next")));
   EXPECT_EQ(journal.entries().size(), Journal::kMostEntries);
   EXPECT_FALSE(journal.knows("7"));
   EXPECT_TRUE(journal.knows("0"));
-  journal.would_free(due("one more"));
-  EXPECT_FALSE(journal.knows("0"));
 }
 
-TEST(Journal, AReportLeavesOutWhatWasBefore) {
+// It would be due again, later.
+TEST(Journal, AnOpenEntryGoesNeitherForANewOneNorByItsAge) {
   Journal journal;
-  journal.would_free(due("a", kNow - minutes(90)));
-  journal.would_free(due("b"));
-  EXPECT_EQ(sum_of(journal.entries(), kNow - minutes(60), kNow).pods, 1u);
-  journal.forget_before(kNow - minutes(60));
-  EXPECT_FALSE(journal.knows("a"));
+  for (std::size_t i = 0; i < Journal::kMostEntries; ++i) {
+    journal.would_free(due(std::to_string(i), kNow));
+  }
+  EXPECT_FALSE(journal.would_free(due("next")));
+  journal.close("1", Fate::kEnded, kNow);
+  journal.forget_before(kNow + minutes(1));
+  EXPECT_TRUE(journal.knows("0"));
+  EXPECT_FALSE(journal.knows("1"));
+}
+
+TEST(Journal, AReportLeavesOutWhatWasOverBefore) {
+  const Time since = kNow - minutes(60);
+  Journal journal;
+  for (const char* const uid : {"over", "hangs", "ended since"}) {
+    journal.would_free(due(uid, kNow - minutes(90)));
+  }
+  journal.close("over", Fate::kEnded, kNow - minutes(80));
+  journal.close("ended since", Fate::kEnded, kNow - minutes(50));
+  EXPECT_FALSE(is_of_time_since(journal.entries()[0], since));
+  EXPECT_TRUE(is_of_time_since(journal.entries()[1], since));
+  EXPECT_TRUE(is_of_time_since(journal.entries()[2], since));
 }
 
 TEST(JournalText, WhatIsWrittenIsReadAgain) {
@@ -95,28 +119,35 @@ TEST(JournalText, WhatIsWrittenIsReadAgain) {
   entry.controller = "Job/night";
   journal.would_free(entry);
   journal.would_free(due("b", kNow, "node-2"));
-  journal.pod_ended("a", kNow + minutes(5));
-  journal.pod_went_on("b", kNow + minutes(1));
+  journal.close("a", Fate::kEnded, kNow + minutes(5));
+  journal.close("b", Fate::kWentOn, kNow + minutes(1));
+  journal.would_free(due("c", kNow + minutes(1)));
+  journal.close("c", Fate::kUnseen, kNow + minutes(7));
   const Journal read = decode_journal(encode_journal(journal));
-  ASSERT_EQ(read.entries().size(), 2u);
+  ASSERT_EQ(read.entries().size(), 3u);
+  EXPECT_EQ(read.entries()[2].unseen, kNow + minutes(7));
   EXPECT_EQ(read.entries()[0].controller, "Job/night");
   EXPECT_EQ(read.entries()[0].silent_since, kNow - seconds(60));
   EXPECT_EQ(read.entries()[0].ended, kNow + minutes(5));
   EXPECT_EQ(read.entries()[1].returned, kNow + minutes(1));
 }
 
-TEST(JournalText, ItFitsIntoAConfigMapAndKeepsTheNewest) {
+TEST(JournalText, ItFitsIntoAConfigMapAndKeepsWhatIsOpenAndTheNewest) {
   Journal journal;
   for (std::size_t i = 0; i < Journal::kMostEntries; ++i) {
     JournalEntry entry = due(std::to_string(i), kNow + seconds(i));
     entry.pod = std::string(253, 'p');
     entry.node = std::string(253, 'n');
+    entry.controller = "Job/" + std::string(253, 'j');
     journal.would_free(entry);
+    if (i > 0) journal.close(entry.uid, Fate::kEnded, kNow + seconds(i));
   }
   const std::string text = encode_journal(journal);
   EXPECT_LE(text.size(), kMostJournalBytes);
   const Journal read = decode_journal(text);
   EXPECT_LT(read.entries().size(), Journal::kMostEntries);
+  EXPECT_TRUE(read.knows("0")) << "it is open";
+  EXPECT_FALSE(read.knows("1"));
   EXPECT_TRUE(read.knows(std::to_string(Journal::kMostEntries - 1)));
 }
 
