@@ -265,6 +265,7 @@ TEST_F(ObserverTest, APodThatLosesItsLabelHasNotEnded) {
   send(labelled_, "ADDED", pod);
   pass(seconds(65));
   ASSERT_EQ(entries().size(), 1u) << "once, though two watches show it";
+  pod["metadata"]["resourceVersion"] = std::to_string(server_.version());
   send(labelled_, "DELETED", pod);
   pass(minutes(2));
   EXPECT_FALSE(entries()[0].contains("ended"));
