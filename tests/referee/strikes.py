@@ -28,18 +28,19 @@ class Strike:
         return self.at + self.seconds
 
 
-def schedule(seed, minutes):
+def schedule(seed, minutes, nodes_only=False):
     """The strikes of a run of so many minutes, by their begin. All end when it does.
 
     One node is killed for good. Beside it, one node at a time is struck by turns. Processes and the control plane are
-    struck meanwhile, by a clock of their own."""
+    struck meanwhile, by a clock of their own, unless `nodes_only`: the nodes have the same strikes then."""
     random_ = random.Random(f"referee {seed}")
     total = 60 * minutes
     # A cut-off first: without one the canary cannot be found.
     nodes = ["node-cut-off", *_shuffled(random_, [kind for kind in NODE if kind != "node-cut-off"])]
     others = _shuffled(random_, [*PROCESS, *CONTROL])
     strikes = _lane(random_, nodes, NODE, QUIET, total, (20, 40))
-    strikes += _lane(random_, others, PROCESS | CONTROL, 2 * QUIET, total, (15, 40))
+    meanwhile = _lane(random_, others, PROCESS | CONTROL, 2 * QUIET, total, (15, 40))
+    strikes += [] if nodes_only else meanwhile
     gone = random_.uniform(0.2, 0.3) * total
     strikes.append(Strike(GONE, round(gone, 1), round(total - gone, 1), random_.random()))
     return sorted(strikes, key=lambda strike: strike.at)

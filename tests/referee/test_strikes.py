@@ -54,3 +54,9 @@ def test_a_node_is_cut_off_where_the_canary_is_at_work():
     at_work = [("holdfast", "b"), ("batch", "b"), ("canary", "c")]
     assert node_for(strike_of("node-cut-off"), ["a", "b", "c"], at_work, VENDORS) == "c"
     assert node_for(strike_of("node-cut-off"), ["a", "b"], at_work, VENDORS) == "b", "it is not there"
+
+
+def test_nodes_can_be_struck_alone_and_are_then_struck_as_in_a_full_run():
+    full, alone = schedule(3, 10), schedule(3, 10, nodes_only=True)
+    assert alone == [strike for strike in full if strike.kind in NODE or strike.kind == GONE]
+    assert {strike.kind for strike in alone} == {GONE, *NODE}
