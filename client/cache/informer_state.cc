@@ -195,9 +195,15 @@ Task<void> Informer::State::try_selector(std::shared_ptr<State> state) {
 }
 
 // The selector of requests to come. Lists and watches under way are replaced.
-void Informer::State::select(const std::string& label_selector) {
-  kind.label_selector = label_selector;
-  metadata.label_selector = label_selector;
+bool Informer::State::select(const Selector& selector) {
+  const Selector before{kind.label_selector, kind.field_selector};
+  kind.label_selector = metadata.label_selector = selector.labels;
+  if (is_unselected()) {
+    field_selector = selector.fields;  // for the next try
+  } else {
+    kind.field_selector = metadata.field_selector = selector.fields;
+  }
+  return Selector{kind.label_selector, kind.field_selector} != before;
 }
 
 const kube::Kind& Informer::State::kind_of(action::Wanted wanted) const {

@@ -77,7 +77,9 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   void close_watch(Reflector& reflector);
   void arm_timer(Reflector& reflector, const action::ArmTimer& timer);
   const kube::Kind& kind_of(action::Wanted wanted) const;
-  void select(const std::string& label_selector);
+  // False: requests select as before.
+  bool select(const Selector& selector);
+  bool is_unselected() const { return !field_selector.empty() && kind.field_selector.empty(); }
   // The server says that this object is gone. What the store has of it then; null: nothing.
   ObjectPtr stays(const ObjectPtr& stored, std::uint64_t version);
   void apply(const kube::WatchEvent& event, std::vector<Change>& changes);

@@ -31,7 +31,7 @@ void LeftJobs::stop() {
 }
 
 kube::ObjectPtr LeftJobs::leave(const codecs::JobPtr& job, std::uint64_t version) {
-  if (stopped_ || !caches_.holds_shard_of(*job)) return nullptr;
+  if (stopped_ || !caches_.holds_shard_of(*job) || caches_.belongs_to_others(*job)) return nullptr;
   const JobMemories::Ptr memory = memories_.find(*job);
   const kube::ObjectPtr& left = memory ? memory->leaving.left : nullptr;
   if (left && (version == 0 || left->version == version)) return left;
@@ -102,10 +102,11 @@ Task<void> LeftJobs::look(std::string key) {
   const kube::ObjectPtr read = answer ? codecs::decode_cached_job(*answer) : nullptr;
   const codecs::JobPtr job = kube::as<codecs::CachedJob>(kube::whole(read));
   const codecs::JobPtr known = caches_.job(key);
-  if (known && (!job || job->uid != known->uid)) caches_.jobs()->drop(key);
+  const bool is_here = job && caches_.holds_shard_of(*job);
+  if (known && (!is_here || job->uid != known->uid)) caches_.jobs()->drop(key);
   // An unsettled one is the watch's.
   const bool is_left = job && (job->job.status.settled || caches_.jobs()->is_kept(key));
-  if (!is_left || !caches_.holds_shard_of(*job)) co_return;
+  if (!is_left || !is_here) co_return;
   if (!known && job->job.status.settled) comes_back_(*job);
   caches_.jobs()->keep(read);
 }

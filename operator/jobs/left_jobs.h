@@ -1,10 +1,15 @@
-// Jobs that are over, and that this replica does not watch any more: they are settled. The watch
-// says of such a job that it is deleted, with what it had before. That counts for nothing:
+// Jobs that this replica does not watch any more. Most are over: they are settled. The shard of a few
+// was corrected. The watch says of such a job that it is deleted, with what it had before. That
+// counts for nothing:
 //
-//   the version is that of our own write    The job stays in the cache as we wrote it, until it is
-//                                           at rest: its pods go, and its time to live is noted.
+//   the version is that of our own write    The job is settled. It stays in the cache as we wrote it,
+//                                           until it is at rest: its pods go, and its time to live
+//                                           is noted.
 //   else                                    It is read. Until then it stays as it was, and each
-//                                           write of it conflicts.
+//                                           write of it conflicts. One of another replica's shard
+//                                           leaves the cache, and one that is gone too.
+//
+// A job whose shard this replica had to correct leaves at once.
 //
 // After a restart the cache lacks it. A pod that lives or has our finalizer then leads back to it,
 // and so does a Lease: look_for().

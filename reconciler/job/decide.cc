@@ -192,6 +192,10 @@ Decision decide(const JobView& view, Time now) {
   context.deadline_is_jobs = is_jobs_deadline(context);
   context.has_permit = has_permit(view);
   Plan plan(context);
+  if (view.belongs_elsewhere) {
+    plan.write(start_write(context));
+    return plan.decision();
+  }
   if (view.job.deleting) {
     decide_deleting(context, plan);
     if (plan.decision().confirm) plan.decision().writes.clear();
@@ -200,6 +204,7 @@ Decision decide(const JobView& view, Time now) {
   decide_by_phase(context, plan);
   plan.give_back_permit();
   decide_outbox(context, plan);
+  plan.say_shard();
   Decision& decision = plan.decision();
   if (decision.confirm) {
     decision.writes.clear();

@@ -28,7 +28,7 @@ def reset_most_memory(operator):
 def started(server, folder):
     cluster = types.SimpleNamespace(folder=folder)
     operator = Operator(cluster, kubeconfig=server.kubeconfig(folder)).start(limit=300)
-    wait_for("the pods of its shards", lambda: "the pods of shards are listed" in operator.log(), 60)
+    wait_for("the pods of its shards", lambda: "the jobs and pods of shards are listed" in operator.log(), 60)
     return operator
 
 
@@ -36,8 +36,9 @@ def test_a_start_lists_no_finished_job(tmp_path):
     with ManyObjects(20_000, running=10) as server:
         operator = started(server, tmp_path)
         try:
-            [query] = lists_of(server, "durablejobs", bare=False)
-            assert "fieldSelector=status.settled%21%3Dtrue" in query
+            new, own = lists_of(server, "durablejobs", bare=False)
+            assert "fieldSelector=status.settled%21%3Dtrue%2Cstatus.shard%21%3D0-of-32%2C" in new
+            assert "fieldSelector=status.settled%21%3Dtrue" in own and "status.shard" not in own
             assert operator.metric("holdfast_cache_objects", kind="durablejobs") == 10
             wait_for("the walk to count the others",
                      lambda: operator.metric("holdfast_jobs", phase="Succeeded") == 20_000, 60)

@@ -235,6 +235,26 @@ def test_no_field_is_added_to_a_finished_job(api, field):
     refused(api.put_status(current, new), "the job has ended as Failed and its status is final")
 
 
+# -- the shard ----------------------------------------------------------------------------------
+
+
+def test_a_shard_changes_with_the_number_of_shards_alone(api):
+    current = accepted(api.put_status(api.job_in("Running"), status("Running", shard="7-of-32")))
+    refused(api.put_status(current, status("Running", shard="8-of-32")), "changes only with the number of shards")
+    current = accepted(api.put_status(current, status("Running", shard="8-of-64")))
+    accepted(api.put_status(current, status("Running")))
+
+
+def test_the_shard_of_a_job_with_a_queue_is_corrected(api):
+    current = accepted(api.put_status(api.job_in(None, queue={"name": "q"}), status("Pending", shard="7-of-32")))
+    accepted(api.put_status(current, status("Pending", shard="8-of-32")))
+
+
+@pytest.mark.parametrize("shard", ["", "7", "7-of-", "-of-32", "7-of-32-", "10000-of-10000"])
+def test_a_shard_says_its_number_and_how_many_there_are(api, shard):
+    refused(api.put_status(api.job_in("Running"), status("Running", shard=shard)), "status.shard")
+
+
 # -- the outbox ---------------------------------------------------------------------------------
 
 

@@ -187,6 +187,45 @@ TEST_F(SelectedTest, AnOldReadDoesNotReplaceWhatIsStored) {
   EXPECT_FALSE(informer->is_kept("x/a"));
 }
 
+TEST_F(SelectedTest, AnotherSelectorOfFieldsIsListedAndTheOldOneNoMore) {
+  watching();
+  informer->widen({"", "status.settled!=true,status.shard!=1-of-2"});
+  loop.run_ready();
+  EXPECT_THAT(transport.request().target, HasSubstr("status.shard%21%3D1-of-2"));
+}
+
+TEST_F(SelectedTest, WhatIsSelectedNoMoreMayBeReportedAsGone) {
+  watching();
+  reported.clear();
+  const std::vector<ObjectPtr> dropped =
+      informer->narrow({"", "status.settled!=true,status.shard!=1-of-2"},
+                       [](const ObjectPtr& object) { return object->name == "b"; });
+  EXPECT_THAT(reported, IsEmpty());
+  EXPECT_THAT(left, IsEmpty());
+  EXPECT_EQ(stored("a"), 0u);
+  ASSERT_EQ(dropped.size(), 1u);
+  informer->report_gone(dropped[0]);
+  EXPECT_THAT(reported, ElementsAre("a-"));
+}
+
+TEST_F(SelectedTest, TheSameSelectorAgainListsNothingAndDropsNothing) {
+  watching();
+  const std::string same = "status.settled!=true";
+  informer->widen({"", same});
+  loop.run_ready();
+  EXPECT_EQ(transport.pending(), 1u) << "it is the first";
+  answer(list_json(20, {object_json("a", 9)}));
+  transport.open_stream(0);
+  loop.run_ready();
+  EXPECT_EQ(informer->widened("x"), 1u);
+  informer->widen({"", same});
+  loop.run_ready();
+  EXPECT_EQ(informer->widened("x"), 2u);
+  EXPECT_EQ(transport.pending(), 0u);
+  EXPECT_THAT(informer->narrow({"", same}, [](const ObjectPtr&) { return false; }), IsEmpty());
+  EXPECT_EQ(stored("a"), 9u);
+}
+
 constexpr const char* kUnknownField =
     R"({"kind":"Status","status":"Failure","reason":"BadRequest","code":400,)"
     R"("message":"field label not supported: status.settled"})";
@@ -196,10 +235,15 @@ TEST_F(SelectedTest, IfTheServerDoesNotKnowTheFieldEverythingIsWatchedAndItIsTri
   loop.run_ready();
   answer(kUnknownField, 400);
   EXPECT_TRUE(informer->is_unselected());
+  informer->widen({"", "status.settled!=true,status.shard!=1-of-2"});
+  EXPECT_TRUE(informer->is_unselected()) << "it is for the next try";
   loop.advance(std::chrono::seconds(30));
   EXPECT_THAT(transport.request().target, Not(HasSubstr("fieldSelector")));
   answer(list_json(10, {object_json("a", 9)}));
   EXPECT_EQ(stored("a"), 9u);
+  informer->narrow({"", "status.settled!=true,status.shard!=2-of-2"},
+                   [](const ObjectPtr&) { return false; });
+  EXPECT_EQ(stored("a"), 9u) << "the watch goes on to show it";
   transport.open_stream(0);
   loop.run_ready();
   loop.advance(std::chrono::seconds(60));
@@ -207,7 +251,7 @@ TEST_F(SelectedTest, IfTheServerDoesNotKnowTheFieldEverythingIsWatchedAndItIsTri
   EXPECT_THAT(transport.request().target, HasSubstr("limit=1"));
   answer(list_json(11, {object_json("a", 9)}));
   EXPECT_FALSE(informer->is_unselected());
-  EXPECT_THAT(transport.request().target, HasSubstr("fieldSelector"));
+  EXPECT_THAT(transport.request().target, HasSubstr("status.shard%21%3D2-of-2"));
 }
 
 }  // namespace

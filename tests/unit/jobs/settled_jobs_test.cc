@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reconciler/shards.h"
 #include "tests/unit/pools/operator_world.h"
 
 namespace holdfast::jobs::testing {
@@ -17,6 +18,8 @@ using simulation::ApiRequest;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::IsEmpty;
+
+constexpr const char* kQueues = "/apis/holdfast.dev/v1alpha1/namespaces/default/jobqueues";
 
 class SettledJobsTest : public ::testing::Test {
  protected:
@@ -336,6 +339,35 @@ TEST_F(SettledJobsTest, AnEndThatABatchJobDoesNotReportYetIsFoundAlthoughItIsSet
                std::string::npos;
       },
       seconds(60)));
+}
+
+TEST_F(SettledJobsTest, TheFirstWriteOfAJobSaysItsShard) {
+  world_.shards = 2;
+  job("a");
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  const std::string shard = string_at(status("a"), "shard");
+  EXPECT_THAT(shard, ::testing::EndsWith("-of-2"));
+  EXPECT_EQ(string_at(at(at(world_.all("pods").at(0), "metadata"), "labels"), "holdfast.dev/shard"),
+            shard);
+}
+
+TEST_F(SettledJobsTest, ARestoredStatusWithAShardThatIsNotItsQueuesIsCorrectedAndTheJobGoesOn) {
+  world_.shards = 2;
+  const int right = reconciler::shard_of("default", 2);
+  world_.create(kQueues, {{"apiVersion", "holdfast.dev/v1alpha1"},
+                          {"kind", "JobQueue"},
+                          {"metadata", {{"name", "one"}}},
+                          {"spec", {{"concurrency", 1}}}});
+  job("a", {{"queue", {{"name", "one"}}}});
+  Json restored = world_.find("durablejobs", "a");
+  restored["status"] = {{"phase", "Pending"},
+                        {"shard", reconciler::shard_label(1 - right, 2)},
+                        {"waiting", {{"reason", "Queued"}, {"message", "m"}, {"nextAction", "n"}}}};
+  world_.put(std::string(kJobs) + "/a/status", restored);
+  start();
+  EXPECT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(30)));
+  EXPECT_EQ(string_at(status("a"), "shard"), reconciler::shard_label(right, 2));
 }
 
 TEST_F(SettledJobsTest, AnAPIServerThatCannotSelectChangesNothing) {

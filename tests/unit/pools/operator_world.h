@@ -48,8 +48,9 @@ class OperatorWorld {
   Json put(const std::string& path, const Json& object);
   void collect_garbage();
 
-  // Before start(): it runs batch/v1 Jobs, too.
+  // Before start(): it runs batch/v1 Jobs, too; and how many shards there are.
   bool batch_jobs = false;
+  int shards = 1;
   // The operator's Events, in order: "Job DurableJobCreated".
   std::vector<std::string> events;
 

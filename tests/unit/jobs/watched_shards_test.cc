@@ -1,6 +1,7 @@
-// Which pods and Leases a replica watches, on the real informer and a scripted transport.
-#include "operator/jobs/pod_shards.h"
+// Which pods, Leases and jobs a replica watches, on the real informer and a scripted transport.
+#include "operator/jobs/watched_shards.h"
 #include "core/json.h"
+#include "operator/jobs/shard_selectors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ using ::testing::IsEmpty;
 
 using Shards = std::set<int>;
 
-class PodShardsTest : public ::testing::Test {
+class WatchedShardsTest : public ::testing::Test {
  protected:
   void make(std::vector<std::string> namespaces = {}) {
     kube::Kind kind = codecs::pod_kind();
@@ -36,24 +37,24 @@ class PodShardsTest : public ::testing::Test {
     pods_ = std::make_unique<cache::Informer>(dependencies, kind, namespaces);
     add_pod_indexes(pods_->store());
     pods_->on_change([this](const cache::Change& change) { changes_ += change.after ? 1 : -1; });
-    std::vector<PodShards::Part> parts = {
-        {*pods_,
+    std::vector<WatchedShards::Part> parts = {
+        {*pods_, by_shard_label,
          [](const kube::Object& pod) {
            return static_cast<const codecs::CachedPod&>(pod).pod.shard_label;
          },
          [this](const kube::ObjectPtr& pod) { dropped_.push_back(pod->name); }}};
     if (leases_) {
-      parts.push_back({leases_->leases(),
+      parts.push_back({leases_->leases(), by_shard_label,
                        [](const kube::Object& lease) {
                          return static_cast<const codecs::CachedHeartbeat&>(lease).shard_label;
                        },
                        [this](const kube::ObjectPtr& lease) { dropped_.push_back(lease->name); }});
     }
-    shards_ = std::make_unique<PodShards>(
-        PodShards::Dependencies{loop_, std::move(parts),
-                                [this](const Shards& shards, const std::string& watched) {
-                                  read_.emplace_back(watched, shards);
-                                }},
+    shards_ = std::make_unique<WatchedShards>(
+        WatchedShards::Dependencies{loop_, std::move(parts),
+                                    [this](const Shards& shards, const std::string& watched) {
+                                      read_.emplace_back(watched, shards);
+                                    }},
         3, namespaces);
     pods_->start();
     if (leases_) leases_->leases().start();
@@ -113,21 +114,35 @@ class PodShardsTest : public ::testing::Test {
   kube::Client client_{{loop_, transport_, credentials_, random_, Log(), {}}};
   std::unique_ptr<cache::Informer> pods_;
   std::unique_ptr<observe::HeartbeatMonitor> leases_;  // null: none are watched
-  std::unique_ptr<PodShards> shards_;
+  std::unique_ptr<WatchedShards> shards_;
   std::vector<std::pair<std::string, Shards>> read_;
   std::vector<std::string> dropped_;
   int changes_ = 0;
   int version_ = 10;
 };
 
-TEST(PodsSelector, LeavesOutThePodsOfOtherShardsOnly) {
-  EXPECT_EQ(PodShards::selector({}, 2),
+TEST(ShardSelectors, OfPodsAndLeasesThoseOfOtherShardsAloneAreLeftOut) {
+  EXPECT_EQ(by_shard_label({}, 2).labels,
             "holdfast.dev/job-uid,holdfast.dev/shard notin (0-of-2,1-of-2)");
-  EXPECT_EQ(PodShards::selector({1}, 2), "holdfast.dev/job-uid,holdfast.dev/shard notin (0-of-2)");
-  EXPECT_EQ(PodShards::selector({0, 1}, 2), "holdfast.dev/job-uid");
+  EXPECT_EQ(by_shard_label({1}, 2).labels,
+            "holdfast.dev/job-uid,holdfast.dev/shard notin (0-of-2)");
+  EXPECT_EQ(by_shard_label({0, 1}, 2).labels, "holdfast.dev/job-uid");
+  EXPECT_EQ(by_shard_label({1}, 2).fields, "");
 }
 
-TEST_F(PodShardsTest, AReplicaWithoutShardsSeesThePodsWithoutALabel) {
+TEST(ShardSelectors, OfJobsThoseOfOtherShardsAloneAreLeftOut) {
+  EXPECT_EQ(by_job_shard("a=b", {}, 2).fields, "a=b,status.shard!=0-of-2,status.shard!=1-of-2");
+  EXPECT_EQ(by_job_shard("a=b", {1}, 2).fields, "a=b,status.shard!=0-of-2");
+  EXPECT_EQ(by_job_shard("a=b", {0, 1}, 2).fields, "a=b");
+  EXPECT_EQ(by_job_shard("a=b", {1}, 2).labels, "");
+}
+
+TEST(ShardSelectors, OneThatIsTooLongForARequestIsNotSent) {
+  EXPECT_GT(by_job_shard("a=b", {7}, 32).fields.size(), 500u);
+  EXPECT_EQ(by_job_shard("a=b", {7}, 1024).fields, "a=b");
+}
+
+TEST_F(WatchedShardsTest, AReplicaWithoutShardsSeesThePodsWithoutALabel) {
   make();
   EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3%2C1-of-3%2C2-of-3"));
   list({"old"});
@@ -136,7 +151,7 @@ TEST_F(PodShardsTest, AReplicaWithoutShardsSeesThePodsWithoutALabel) {
   EXPECT_FALSE(shards_->read(0, "x"));
 }
 
-TEST_F(PodShardsTest, AShardIsReadOnceItsPodsWereListed) {
+TEST_F(WatchedShardsTest, AShardIsReadOnceItsPodsWereListed) {
   make();
   list({"old"});
   open();
@@ -150,7 +165,7 @@ TEST_F(PodShardsTest, AShardIsReadOnceItsPodsWereListed) {
   EXPECT_THAT(read_, ElementsAre(Read("", {1})));
 }
 
-TEST_F(PodShardsTest, OnlyTheNewShardIsReportedAndTheOthersStayRead) {
+TEST_F(WatchedShardsTest, OnlyTheNewShardIsReportedAndTheOthersStayRead) {
   has_one();
   want({1, 2});
   EXPECT_TRUE(shards_->read(1, "x")) << "what it knows of them is as old as a watch may be";
@@ -160,7 +175,7 @@ TEST_F(PodShardsTest, OnlyTheNewShardIsReportedAndTheOthersStayRead) {
   EXPECT_THAT(read_, ElementsAre(Read("", {2})));
 }
 
-TEST_F(PodShardsTest, ShardsThatComeDuringAListAreListedAfterIt) {
+TEST_F(WatchedShardsTest, ShardsThatComeDuringAListAreListedAfterIt) {
   has_one();
   want({1, 2});
   want({0, 1, 2});
@@ -173,13 +188,13 @@ TEST_F(PodShardsTest, ShardsThatComeDuringAListAreListedAfterIt) {
   EXPECT_TRUE(shards_->read(0, "x"));
 }
 
-TEST_F(PodShardsTest, ANamespaceWhoseListHangsHoldsUpNoOther) {
+TEST_F(WatchedShardsTest, ANamespaceWhoseListHangsHoldsUpNoOther) {
   make({"x", "y"});
   list({});
   open();
   ASSERT_EQ(transport_.pending(), 1u) << "of y";
   want({1});
-  loop_.advance(PodShards::kPatience);
+  loop_.advance(WatchedShards::kPatience);
   ASSERT_EQ(transport_.pending(), 3u) << "both are listed with shard 1";
   transport_.answer_at(1, 200, R"({"metadata":{"resourceVersion":"20"},"items":[]})");
   loop_.run_ready();
@@ -187,36 +202,36 @@ TEST_F(PodShardsTest, ANamespaceWhoseListHangsHoldsUpNoOther) {
   EXPECT_FALSE(shards_->read(1, "y"));
 }
 
-TEST_F(PodShardsTest, NothingLeavesTheCacheWhileAListIsUnderWay) {
+TEST_F(WatchedShardsTest, NothingLeavesTheCacheWhileAListIsUnderWay) {
   has_one();
   want({2});
-  loop_.advance(PodShards::kLinger);
+  loop_.advance(WatchedShards::kLinger);
   EXPECT_TRUE(shards_->read(1, "x"));
   list({"one=1-of-3", "two=2-of-3"});
   open();
-  loop_.advance(PodShards::kLinger);
+  loop_.advance(WatchedShards::kLinger);
   EXPECT_FALSE(shards_->read(1, "x"));
   EXPECT_TRUE(shards_->read(2, "x"));
 }
 
-TEST_F(PodShardsTest, TheMinuteBeginsAgainWithEachShardThatIsLost) {
+TEST_F(WatchedShardsTest, TheMinuteBeginsAgainWithEachShardThatIsLost) {
   has_one();
   want({1, 2});
   list({"one=1-of-3", "two=2-of-3"});
   open();
   want({1});
-  loop_.advance(PodShards::kLinger - std::chrono::seconds(5));
+  loop_.advance(WatchedShards::kLinger - std::chrono::seconds(5));
   want({});
   loop_.advance(std::chrono::seconds(10));
   EXPECT_TRUE(shards_->read(1, "x")) << "it was lost ten seconds ago";
-  loop_.advance(PodShards::kLinger);
+  loop_.advance(WatchedShards::kLinger);
   EXPECT_FALSE(shards_->read(1, "x"));
 }
 
-TEST_F(PodShardsTest, AShardThatComesBackSoonNeedsNoList) {
+TEST_F(WatchedShardsTest, AShardThatComesBackSoonNeedsNoList) {
   has_one();
   want({});
-  loop_.advance(PodShards::kLinger - std::chrono::seconds(1));
+  loop_.advance(WatchedShards::kLinger - std::chrono::seconds(1));
   EXPECT_TRUE(shards_->read(1, "x"));
   want({1});
   loop_.advance(std::chrono::minutes(3));
@@ -225,10 +240,10 @@ TEST_F(PodShardsTest, AShardThatComesBackSoonNeedsNoList) {
   EXPECT_THAT(dropped_, IsEmpty());
 }
 
-TEST_F(PodShardsTest, AMinuteLaterTheShardsPodsLeaveTheCacheWithoutADeletion) {
+TEST_F(WatchedShardsTest, AMinuteLaterTheShardsPodsLeaveTheCacheWithoutADeletion) {
   has_one();
   want({});
-  loop_.advance(PodShards::kLinger);
+  loop_.advance(WatchedShards::kLinger);
   EXPECT_THAT(dropped_, ElementsAre("one"));
   EXPECT_EQ(changes_, 0);
   EXPECT_EQ(pods_->store().size(), 1u) << "a pod without a label stays";
@@ -242,7 +257,7 @@ TEST_F(PodShardsTest, AMinuteLaterTheShardsPodsLeaveTheCacheWithoutADeletion) {
   EXPECT_TRUE(shards_->read(1, "x"));
 }
 
-TEST_F(PodShardsTest, AShardIsReadOnceBothItsPodsAndItsLeasesWereListed) {
+TEST_F(WatchedShardsTest, AShardIsReadOnceBothItsPodsAndItsLeasesWereListed) {
   make_with_leases();
   list({});
   list({});
@@ -261,7 +276,7 @@ TEST_F(PodShardsTest, AShardIsReadOnceBothItsPodsAndItsLeasesWereListed) {
   EXPECT_THAT(read_, ElementsAre(Read("", {1})));
 }
 
-TEST_F(PodShardsTest, ALabelOfAnotherNumberOfShardsMeansNothing) {
+TEST_F(WatchedShardsTest, ALabelOfAnotherNumberOfShardsMeansNothing) {
   make();
   list({"other=1-of-16"});
   open();
@@ -269,11 +284,11 @@ TEST_F(PodShardsTest, ALabelOfAnotherNumberOfShardsMeansNothing) {
   list({"other=1-of-16"});
   open();
   want({});
-  loop_.advance(PodShards::kLinger);
+  loop_.advance(WatchedShards::kLinger);
   EXPECT_THAT(dropped_, IsEmpty());
 }
 
-TEST_F(PodShardsTest, ANamespaceThatCannotBeReadHoldsUpItsOwnJobsAlone) {
+TEST_F(WatchedShardsTest, ANamespaceThatCannotBeReadHoldsUpItsOwnJobsAlone) {
   make({"x", "y"});
   list({});
   list({});
@@ -288,6 +303,100 @@ TEST_F(PodShardsTest, ANamespaceThatCannotBeReadHoldsUpItsOwnJobsAlone) {
   loop_.run_ready();
   EXPECT_FALSE(shards_->read(1, "y"));
   EXPECT_TRUE(shards_->read(1)) << "the record of silences need not wait for it";
+}
+
+// The jobs alone.
+class WatchedJobsTest : public ::testing::Test {
+ protected:
+  WatchedJobsTest() {
+    cache::Informer::Dependencies dependencies{loop_, client_, random_, Log()};
+    dependencies.streaming_lists = false;
+    jobs_ = std::make_unique<cache::Informer>(dependencies, codecs::job_kind(),
+                                              std::vector<std::string>());
+    jobs_->on_leave([this](const kube::ObjectPtr& job, std::uint64_t) {
+      left_.push_back(job->name);
+      return nullptr;
+    });
+    jobs_->on_change([this](const cache::Change& change) {
+      if (!change.after) gone_.push_back(change.before->name);
+    });
+    std::vector<WatchedShards::Part> parts = {
+        {*jobs_,
+         [](const Shards& selected, int shards) {
+           return by_job_shard(codecs::kUnsettled, selected, shards);
+         },
+         [](const kube::Object& job) {
+           return static_cast<const codecs::CachedJob&>(job).job.status.shard;
+         },
+         [this](const kube::ObjectPtr& job) { jobs_->report_gone(job); }}};
+    shards_ = std::make_unique<WatchedShards>(
+        WatchedShards::Dependencies{loop_, std::move(parts), [](const auto&, const auto&) {}}, 3,
+        std::vector<std::string>());
+    jobs_->start();
+    loop_.run_ready();
+  }
+  // The list under way has these jobs, "name" or "name=shard".
+  void list(const std::vector<std::string>& jobs) {
+    Json items = Json::array();
+    for (const std::string& job : jobs) {
+      const std::size_t sign = std::min(job.find('='), job.size());
+      Json status = {{"phase", "Pending"},
+                     {"waiting", {{"reason", "R"}, {"message", "m"}, {"nextAction", "n"}}}};
+      if (sign < job.size()) status["shard"] = job.substr(sign + 1);
+      items.push_back({{"metadata",
+                        {{"name", job.substr(0, sign)},
+                         {"namespace", "x"},
+                         {"uid", "uid-of-" + job.substr(0, sign)},
+                         {"resourceVersion", "5"}}},
+                       {"spec", Json::object()},
+                       {"status", status}});
+    }
+    transport_.answer(
+        200, Json{{"metadata", {{"resourceVersion", std::to_string(++version_)}}}, {"items", items}}
+                 .dump());
+    loop_.run_ready();
+  }
+  void want(const Shards& shards) {
+    shards_->want(shards);
+    loop_.run_ready();
+  }
+
+  holdfast::test::ManualLoop loop_;
+  SeededRandom random_{1};
+  holdfast::test::FakeTransport transport_{loop_};
+  holdfast::test::NoCredentials credentials_{loop_};
+  kube::Client client_{{loop_, transport_, credentials_, random_, Log(), {}}};
+  std::unique_ptr<cache::Informer> jobs_;
+  std::unique_ptr<WatchedShards> shards_;
+  std::vector<std::string> left_;
+  std::vector<std::string> gone_;
+  int version_ = 10;
+};
+
+TEST_F(WatchedJobsTest, AReplicaWithoutShardsSeesTheJobsThatSayNoShard) {
+  EXPECT_THAT(transport_.request().target, HasSubstr("status.settled%21%3Dtrue"));
+  EXPECT_THAT(transport_.request().target, HasSubstr("status.shard%21%3D2-of-3"));
+  list({"new"});
+  EXPECT_FALSE(shards_->read(0));
+  EXPECT_EQ(jobs_->store().size(), 1u);
+}
+
+TEST_F(WatchedJobsTest, TheJobsOfAShardThatIsLostLeaveTheCacheAMinuteLaterAndAreNotLookedFor) {
+  list({});
+  want({1, 2});
+  list({"new", "one=1-of-3", "two=2-of-3", "other=1-of-16"});
+  transport_.open_stream(0);
+  loop_.run_ready();
+  EXPECT_TRUE(shards_->read(1));
+  want({2});
+  loop_.advance(WatchedShards::kLinger - std::chrono::seconds(1));
+  EXPECT_EQ(jobs_->store().size(), 4u);
+  loop_.advance(std::chrono::seconds(2));
+  EXPECT_EQ(jobs_->store().size(), 3u);
+  EXPECT_THAT(gone_, ElementsAre("one")) << "whoever counts it forgets it";
+  EXPECT_THAT(left_, IsEmpty()) << "it is not deleted";
+  EXPECT_TRUE(shards_->read(2));
+  EXPECT_FALSE(shards_->read(1));
 }
 
 }  // namespace
