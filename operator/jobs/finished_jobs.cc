@@ -16,8 +16,9 @@ constexpr std::chrono::minutes kHorizon{25};
 
 FinishedJobs::FinishedJobs(Dependencies dependencies, std::vector<std::string> namespaces)
     : deps_(std::move(dependencies)),
-      left_(deps_.loop, deps_.client, deps_.log, deps_.caches, deps_.memories,
-            [this](const codecs::CachedJob& job) { uncount(job); }),
+      left_(
+          deps_.loop, deps_.client, deps_.log, deps_.caches, deps_.memories,
+          [this](const codecs::CachedJob& job) { uncount(job); }, deps_.look),
       settle_line_(deps_.loop, deps_.look),
       namespaces_(std::move(namespaces)) {
   if (namespaces_.empty()) namespaces_.emplace_back();

@@ -61,6 +61,7 @@ class FinishedJobs {
   void stop();
   // See LeftJobs.
   void look_for(const std::string& key) { left_.look_for(key); }
+  bool is_sought(const std::string& key) const { return left_.is_sought(key); }
   void written(const std::string& key) { left_.written(key); }
   // The shard is ours, or no longer ours.
   void gained();

@@ -107,8 +107,8 @@ Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
     finished_.forget(key);
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
-  // It is reconciled when its shard has been read.
-  if (!caches_.has_read(claim->shard, job->namespace_)) {
+  // It is reconciled when its shard has been read, and the job, if it has left the watch.
+  if (!caches_.has_read(claim->shard, job->namespace_) || finished_.is_sought(key)) {
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
   auto task = reconcile_claimed(key, job, *claim, look);
@@ -157,7 +157,7 @@ Task<controller::ReconcileResult> JobReconciler::reconcile_claimed(
     current = caches_.job(key);
     const bool is_same = current && current->uid == memory->uid && membership_.holds(claim) &&
                          membership_.covers(claim, reconciler::shard_key(current->job));
-    if (!is_same || memories_.lags(current->namespace_, *memory)) {
+    if (!is_same || memories_.lags(current->namespace_, *memory) || finished_.is_sought(key)) {
       co_return again_after(std::chrono::milliseconds(1));
     }
   }

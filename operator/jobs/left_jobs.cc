@@ -11,13 +11,15 @@ namespace holdfast::jobs {
 
 LeftJobs::LeftJobs(Loop& loop, kube::Client& client, Log log, const JobCaches& caches,
                    const JobMemories& memories,
-                   std::function<void(const codecs::CachedJob& job)> comes_back)
+                   std::function<void(const codecs::CachedJob& job)> comes_back,
+                   std::function<void(const std::string& key)> read)
     : loop_(loop),
       client_(client),
       log_(std::move(log)),
       caches_(caches),
       memories_(memories),
-      comes_back_(std::move(comes_back)) {
+      comes_back_(std::move(comes_back)),
+      read_(std::move(read)) {
   caches_.jobs()->on_leave([this](const kube::ObjectPtr& stored, std::uint64_t version) {
     return leave(kube::as<codecs::CachedJob>(stored), version);
   });
@@ -102,6 +104,7 @@ Task<void> LeftJobs::look(std::string key) {
   const kube::ObjectPtr read = answer ? codecs::decode_cached_job(*answer) : nullptr;
   const codecs::JobPtr job = kube::as<codecs::CachedJob>(kube::whole(read));
   const codecs::JobPtr known = caches_.job(key);
+  if (known) read_(key);
   const bool is_here = job && caches_.holds_shard_of(*job);
   if (known && (!is_here || job->uid != known->uid)) caches_.jobs()->drop(key);
   // An unsettled one is the watch's.

@@ -5,9 +5,9 @@
 //   the version is that of our own write    The job is settled. It stays in the cache as we wrote it,
 //                                           until it is at rest: its pods go, and its time to live
 //                                           is noted.
-//   else                                    It is read. Until then it stays as it was, and each
-//                                           write of it conflicts. One of another replica's shard
-//                                           leaves the cache, and one that is gone too.
+//   else                                    It is read. Until then it stays as it was, and nothing is
+//                                           decided about it. One of another replica's shard leaves
+//                                           the cache, and one that is gone too.
 //
 // A job whose shard this replica had to correct leaves at once.
 //
@@ -41,15 +41,19 @@ class LeftJobs {
   // From a read that failed to the next.
   static constexpr std::chrono::seconds kRetry{1};
 
-  // `comes_back` gets a job that was settled before, and is in the cache again.
+  // `comes_back` gets a job that was settled before, and is in the cache again. `read`: of a job that
+  // is in the cache, once is_sought() is false.
   LeftJobs(Loop& loop, kube::Client& client, Log log, const JobCaches& caches,
            const JobMemories& memories,
-           std::function<void(const codecs::CachedJob& job)> comes_back);
+           std::function<void(const codecs::CachedJob& job)> comes_back,
+           std::function<void(const std::string& key)> read);
   ~LeftJobs() { stop(); }
 
   void stop();
   // Reads the job of this key. If it is there, the cache has it afterwards.
   void look_for(const std::string& key);
+  // It is not read yet. What the cache has of it may be older than what this replica wrote.
+  bool is_sought(const std::string& key) const { return sought_.contains(key); }
   // The write of the job's status that was under way has ended.
   void written(const std::string& key);
   // The job is at rest, or gone.
@@ -69,6 +73,7 @@ class LeftJobs {
   const JobCaches& caches_;
   const JobMemories& memories_;
   const std::function<void(const codecs::CachedJob&)> comes_back_;
+  const std::function<void(const std::string&)> read_;
   std::deque<std::string> line_;
   std::vector<std::string> unread_;   // to be read again after kRetry
   std::set<std::string> sought_;      // in one of these, or being read

@@ -5,7 +5,7 @@ import copy
 import pytest
 from resource_api import JOBS, PHASES, TERMINAL, accepted, job, refused, schema_of, status
 
-FREE_AT_THE_END = {"conditions", "observedGeneration", "outbox"}
+FREE_AT_THE_END = {"conditions", "observedGeneration", "outbox", "shard"}
 CONDITION = {
     "type": "Complete",
     "status": "True",
@@ -60,6 +60,7 @@ FULL = status(
     notifications=2,
     outbox=[EVENT],
     settled=True,
+    shard="7-of-32",
 )
 CHANGED = {
     "phase": "Failed",

@@ -341,6 +341,28 @@ TEST_F(SettledJobsTest, AnEndThatABatchJobDoesNotReportYetIsFoundAlthoughItIsSet
       seconds(60)));
 }
 
+TEST_F(SettledJobsTest, NothingIsDecidedAboutAJobThatLeftUntilItIsRead) {
+  job("a");
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  int writes = 0;
+  bool is_away = true;
+  refuse_ = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (!request.target.starts_with(std::string(kJobs) + "/a")) return std::nullopt;
+    if (request.method == "PUT") ++writes;
+    if (request.method != "GET" || !is_away) return std::nullopt;
+    return ApiAnswer{.status = 503, .body = R"({"kind":"Status","code":503,"message":"later"})"};
+  };
+  end_by_hand("a", "Failed", /*settled=*/true);
+  succeed();  // which the cached job would record
+  world_.run(seconds(20));
+  EXPECT_EQ(writes, 0);
+  EXPECT_TRUE(is_held());
+  is_away = false;
+  EXPECT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(10)));
+  EXPECT_EQ(writes, 0);
+}
+
 TEST_F(SettledJobsTest, TheFirstWriteOfAJobSaysItsShard) {
   world_.shards = 2;
   job("a");
