@@ -120,11 +120,12 @@ bool Informer::is_kept(const std::string& key) const { return state_->kept.conta
 bool Informer::is_unselected() const { return state_->is_unselected(); }
 
 void Informer::widen(const Selector& selector) {
-  const bool selects_more = state_->select(selector);
-  const std::uint64_t before = state_->widened++;
+  state_->select(selector);
+  ++state_->widened;
   if (!state_->running) return;
   for (const auto& reflector : state_->reflectors) {
-    const bool has_all = !selects_more && before != 0 && reflector->widened == before;
+    // The selector in use may be another one than that of the list.
+    const bool has_all = reflector->listed == state_->selector();
     if (has_all) {
       reflector->widened = state_->widened;
     } else {
@@ -146,6 +147,7 @@ std::vector<ObjectPtr> Informer::narrow(const Selector& selector,
   }
   if (!state_->running) return dropped;
   for (const auto& reflector : state_->reflectors) {
+    reflector->listed.reset();
     state_->feed(*reflector, reflector->machine.narrowed());
   }
   return dropped;

@@ -88,8 +88,8 @@ class Informer {
   // does, and more. Everything is listed again, consistently. narrow(): it selects fewer, and `keep`
   // says which. The others leave the store without a change, because they are not deleted, and
   // nothing is listed. It returns them. Before start(), both only set the selector. If the server
-  // cannot select, or the selector stays the same, nothing is listed and nothing leaves. Not from a
-  // handler.
+  // cannot select, or the selector stays the same, nothing leaves. Nor is anything listed, if the
+  // last list had this selector. Not from a handler.
   void widen(const Selector& selector);
   std::vector<ObjectPtr> narrow(const Selector& selector,
                                 const std::function<bool(const ObjectPtr& object)>& keep);

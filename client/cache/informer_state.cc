@@ -106,6 +106,7 @@ Actions Informer::State::carry_out(Reflector& reflector, Action& action,
     reflector.version = swap->version;
     // A list under way begins again when the selector changes.
     reflector.widened = widened;
+    reflector.listed = selector();
   } else if (auto* apply = std::get_if<action::Apply>(&action)) {
     for (const kube::WatchEvent& event : apply->events) this->apply(event, changes);
     reflector.version = apply->version;
@@ -159,16 +160,16 @@ void Informer::State::put(ObjectPtr object, std::vector<Change>& changes) {
   apply_event(store, event, changes);
 }
 
-bool Informer::State::unselect(const Error& error) {
+void Informer::State::unselect(const Error& error) {
   constexpr std::string_view kUnknown = "field label not supported";
   const bool is_unknown = error.message.find(kUnknown) != std::string::npos;
-  if (kind.field_selector.empty() || !is_unknown) return false;
+  if (!running || kind.field_selector.empty() || !is_unknown) return;
   field_selector = std::exchange(kind.field_selector, "");
   metadata.field_selector.clear();
   deps.log.warn("the API server cannot select by a field of this version; everything is watched",
                 {{"selector", field_selector}, {"error", error.message}});
   try_selector_later();
-  return true;
+  list_anew();
 }
 
 void Informer::State::try_selector_later() {
@@ -189,21 +190,23 @@ Task<void> Informer::State::try_selector(std::shared_ptr<State> state) {
   if (!state->running) co_return;
   if (!page.ok()) co_return state->try_selector_later();
   state->kind.field_selector = state->metadata.field_selector = state->field_selector;
-  for (const auto& reflector : state->reflectors) {
-    state->feed(*reflector, reflector->machine.widened());
-  }
+  state->list_anew();
+}
+
+void Informer::State::list_anew() {
+  for (const auto& reflector : reflectors) feed(*reflector, reflector->machine.widened());
 }
 
 // The selector of requests to come. Lists and watches under way are replaced.
 bool Informer::State::select(const Selector& selector) {
-  const Selector before{kind.label_selector, kind.field_selector};
+  const Selector before = this->selector();
   kind.label_selector = metadata.label_selector = selector.labels;
   if (is_unselected()) {
     field_selector = selector.fields;  // for the next try
   } else {
     kind.field_selector = metadata.field_selector = selector.fields;
   }
-  return Selector{kind.label_selector, kind.field_selector} != before;
+  return this->selector() != before;
 }
 
 const kube::Kind& Informer::State::kind_of(action::Wanted wanted) const {
@@ -229,8 +232,8 @@ Task<void> Informer::State::run_list(std::shared_ptr<State> state, Reflector& re
     }
     state->feed(reflector, reflector.machine.page(action.epoch, std::move(*page), now));
   } else {
-    state->unselect(page.error());
     state->feed(reflector, reflector.machine.list_failed(action.epoch, page.error(), now));
+    state->unselect(page.error());
   }
 }
 
@@ -261,10 +264,12 @@ void Informer::State::open_watch(Reflector& reflector, const action::Watch& watc
       return machine.events(epoch, std::move(events), now);
     });
   };
-  handlers.on_end = [with_state, epoch](std::optional<Error> error) {
+  handlers.on_end = [with_state, epoch, weak = weak_from_this()](std::optional<Error> error) {
     with_state([&](ReflectorMachine& machine, SteadyTime now) {
       return machine.watch_ended(epoch, error, now);
     });
+    const std::shared_ptr<State> state = weak.lock();
+    if (state && error) state->unselect(*error);
   };
   reflector.watch = deps.client.watch(kind, reflector.namespace_, watch.query, watch.timeout,
                                       std::move(handlers));
