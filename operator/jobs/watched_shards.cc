@@ -91,7 +91,8 @@ void WatchedShards::widen() {
 }
 
 void WatchedShards::narrow() {
-  selected_ = wanted_;
+  // What is wanted may not be selected yet: the next list brings it.
+  std::erase_if(selected_, [this](const int shard) { return wanted_.count(shard) == 0; });
   for (int shard = 0; shard < shards_; ++shard) {
     if (selected_.count(shard) == 0) since_[static_cast<std::size_t>(shard)] = 0;
   }

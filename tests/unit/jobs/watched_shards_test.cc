@@ -228,6 +228,22 @@ TEST_F(WatchedShardsTest, TheMinuteBeginsAgainWithEachShardThatIsLost) {
   EXPECT_FALSE(shards_->read(1, "x"));
 }
 
+TEST_F(WatchedShardsTest, AShardThatWasNeverListedIsListedAlsoIfOthersLeaveMeanwhile) {
+  has_one();
+  want({1, 2});
+  want({0, 2});
+  ASSERT_EQ(transport_.pending(), 1u) << "0 is the next list's";
+  loop_.advance(WatchedShards::kLinger - std::chrono::seconds(1));
+  transport_.answer(403, R"({"kind":"Status","message":"no"})");
+  loop_.run_ready();
+  // The list ends as the minute does.
+  loop_.advance(std::chrono::minutes(5));
+  while (transport_.pending() > 0) list({"zero=0-of-3", "two=2-of-3"});
+  EXPECT_TRUE(shards_->read(0));
+  EXPECT_TRUE(shards_->read(2));
+  EXPECT_FALSE(shards_->read(1));
+}
+
 TEST_F(WatchedShardsTest, AShardThatComesBackSoonNeedsNoList) {
   has_one();
   want({});
