@@ -53,9 +53,10 @@ bool JobCaches::may_be_ours(const codecs::CachedHeartbeat& lease) const {
          shows_all(membership_.shard_of(ns), ns);
 }
 
-bool JobCaches::belongs_to_others(const codecs::CachedJob& job) const {
-  return reconciler::belongs_elsewhere(job.job, membership_.shards()) &&
-         !membership_.holds(reconciler::own_shard_key(job.job));
+bool JobCaches::counts_here(const codecs::CachedJob& job) const {
+  return reconciler::belongs_elsewhere(job.job, membership_.shards())
+             ? membership_.holds(reconciler::own_shard_key(job.job))
+             : holds_shard_of(job);
 }
 
 int JobCaches::shard_of(const codecs::CachedPod& pod) const {

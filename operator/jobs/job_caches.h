@@ -42,8 +42,9 @@ class JobCaches {
   // This replica has the job's shard, even if it will be handed over.
   bool holds_shard_of(const codecs::CachedJob& job) const { return holds_shard(shard_of(job)); }
   bool holds_shard(int shard) const { return membership_.holds_shard(shard); }
-  // Only until its status says its right shard (reconciler/shards.h), which another replica has.
-  bool belongs_to_others(const codecs::CachedJob& job) const;
+  // This replica has the shard of the job, or that of its queue or its pool, if the status says
+  // another one (reconciler/shards.h). The holder of that one corrects it.
+  bool counts_here(const codecs::CachedJob& job) const;
   // So it may be of a job of the shards held here. Without a label its job's UID or namespace says
   // the shard.
   bool may_be_ours(const codecs::CachedHeartbeat& lease) const;

@@ -100,6 +100,10 @@ Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
     if (leads_back(key)) finished_.look_for(key);
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
+  // It has left the watch, and is read first.
+  if (finished_.is_sought(key)) {
+    co_return released ? controller::ReconcileResult{} : failed(released.error());
+  }
   const auto claim = claim_of(*job);
   if (!claim) {
     memories_.forget(key);
@@ -107,8 +111,8 @@ Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
     finished_.forget(key);
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
-  // It is reconciled when its shard has been read, and the job, if it has left the watch.
-  if (!caches_.has_read(claim->shard, job->namespace_) || finished_.is_sought(key)) {
+  // It is reconciled when its shard has been read.
+  if (!caches_.has_read(claim->shard, job->namespace_)) {
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
   auto task = reconcile_claimed(key, job, *claim, look);

@@ -33,7 +33,7 @@ void LeftJobs::stop() {
 }
 
 kube::ObjectPtr LeftJobs::leave(const codecs::JobPtr& job, std::uint64_t version) {
-  if (stopped_ || !caches_.holds_shard_of(*job) || caches_.belongs_to_others(*job)) return nullptr;
+  if (stopped_ || !caches_.counts_here(*job)) return nullptr;
   const JobMemories::Ptr memory = memories_.find(*job);
   const kube::ObjectPtr& left = memory ? memory->leaving.left : nullptr;
   if (left && (version == 0 || left->version == version)) return left;
@@ -78,6 +78,11 @@ void LeftJobs::next() {
   }
 }
 
+void LeftJobs::look_later(std::string key) {
+  unread_.push_back(std::move(key));
+  if (timer_ == 0) timer_ = loop_.call_after(kRetry, [this] { look_again(); });
+}
+
 void LeftJobs::look_again() {
   timer_ = 0;
   for (std::string& key : std::exchange(unread_, {})) line_.push_back(std::move(key));
@@ -96,16 +101,18 @@ Task<void> LeftJobs::look(std::string key) {
   if (!answer && answer.error().code != ErrorCode::kNotFound) {
     log_.debug("a job that has left the watch was not read",
                {{"job", key}, {"error", answer.error().message}});
-    unread_.push_back(std::move(key));
-    if (timer_ == 0) timer_ = loop_.call_after(kRetry, [this] { look_again(); });
-    co_return;
+    co_return look_later(std::move(key));
   }
-  sought_.erase(key);
   const kube::ObjectPtr read = answer ? codecs::decode_cached_job(*answer) : nullptr;
   const codecs::JobPtr job = kube::as<codecs::CachedJob>(kube::whole(read));
+  const bool is_here = job && caches_.counts_here(*job);
+  if (is_here && !caches_.holds_shard_of(*job)) {
+    caches_.jobs()->keep(read);
+    co_return look_later(std::move(key));
+  }
+  sought_.erase(key);
   const codecs::JobPtr known = caches_.job(key);
   if (known) read_(key);
-  const bool is_here = job && caches_.holds_shard_of(*job);
   if (known && (!is_here || job->uid != known->uid)) caches_.jobs()->drop(key);
   // An unsettled one is the watch's.
   const bool is_left = job && (job->job.status.settled || caches_.jobs()->is_kept(key));

@@ -7,9 +7,11 @@
 //                                           is noted.
 //   else                                    It is read. Until then it stays as it was, and nothing is
 //                                           decided about it. One of another replica's shard leaves
-//                                           the cache, and one that is gone too.
+//                                           the cache, and one that is gone too. But a queue or a
+//                                           pool of ours goes on to count its job: that is read again
+//                                           until its status says the right shard.
 //
-// A job whose shard this replica had to correct leaves at once.
+// A job whose shard this replica had to correct for another one leaves at once.
 //
 // After a restart the cache lacks it. A pod that lives or has our finalizer then leads back to it,
 // and so does a Lease: look_for().
@@ -38,7 +40,7 @@ class LeftJobs {
  public:
   // Reads at the same time.
   static constexpr int kAtOnce = 16;
-  // From a read that failed to the next.
+  // From a read that failed, or has shown a wrong shard, to the next.
   static constexpr std::chrono::seconds kRetry{1};
 
   // `comes_back` gets a job that was settled before, and is in the cache again. `read`: of a job that
@@ -52,7 +54,8 @@ class LeftJobs {
   void stop();
   // Reads the job of this key. If it is there, the cache has it afterwards.
   void look_for(const std::string& key);
-  // It is not read yet. What the cache has of it may be older than what this replica wrote.
+  // It is not read yet, or its shard is wrong. What the cache has of it may be older than what this
+  // replica wrote.
   bool is_sought(const std::string& key) const { return sought_.contains(key); }
   // The write of the job's status that was under way has ended.
   void written(const std::string& key);
@@ -64,6 +67,7 @@ class LeftJobs {
  private:
   kube::ObjectPtr leave(const codecs::JobPtr& job, std::uint64_t version);
   void next();
+  void look_later(std::string key);
   void look_again();
   Task<void> look(std::string key);
 

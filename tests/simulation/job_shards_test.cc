@@ -124,5 +124,35 @@ TEST_F(JobShards, OneThatIsNotTheQueuesIsCorrectedByItsHolderAndTheJobGoesOn) {
   });
 }
 
+TEST_F(JobShards, AQueueCountsAJobAlsoWhileItsShardIsWrong) {
+  const int right = reconciler::shard_of("team-b", shards);
+  std::string pod;
+  run(minutes(5), [&, this] {
+    at(seconds(90), [this] {
+      ASSERT_TRUE(world_->users().create_queue("team-b", "q", {{"concurrency", 1}}));
+      create("team-b", "b", {{"queue", {{"name", "q"}}}});
+    });
+    at(seconds(100), [this] { create("team-b", "c", {{"queue", {{"name", "q"}}}}); });
+    at(seconds(120), [&, this] {
+      ASSERT_TRUE(has_pod("team-b", "b"));
+      pod = status("team-b", "b").run().pod_name;
+      const int other = another_replicas(right);
+      const std::size_t who = holder_of(other).starts_with("holdfast-1") ? 1 : 0;
+      // Nobody corrects it before the other replica has that shard.
+      world_->crash_replica(who, minutes(2));
+      record_shard("b", reconciler::shard_label(other, shards));
+    });
+    at(seconds(125), [this, right] {
+      EXPECT_NE(shard("b"), reconciler::shard_label(right, shards));
+      EXPECT_FALSE(has_pod("team-b", "c")) << "the only permit is b's";
+    });
+    at(seconds(200), [&, this] {
+      EXPECT_EQ(shard("b"), reconciler::shard_label(right, shards));
+      EXPECT_EQ(status("team-b", "b").run().pod_name, pod);
+      EXPECT_FALSE(has_pod("team-b", "c"));
+    });
+  });
+}
+
 }  // namespace
 }  // namespace holdfast::simulation
