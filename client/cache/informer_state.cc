@@ -160,16 +160,16 @@ void Informer::State::put(ObjectPtr object, std::vector<Change>& changes) {
   apply_event(store, event, changes);
 }
 
-void Informer::State::unselect(const Error& error) {
+bool Informer::State::unselect(const Error& error) {
   constexpr std::string_view kUnknown = "field label not supported";
   const bool is_unknown = error.message.find(kUnknown) != std::string::npos;
-  if (!running || kind.field_selector.empty() || !is_unknown) return;
+  if (!running || kind.field_selector.empty() || !is_unknown) return false;
   field_selector = std::exchange(kind.field_selector, "");
   metadata.field_selector.clear();
   deps.log.warn("the API server cannot select by a field of this version; everything is watched",
                 {{"selector", field_selector}, {"error", error.message}});
   try_selector_later();
-  list_anew();
+  return true;
 }
 
 void Informer::State::try_selector_later() {
@@ -193,8 +193,10 @@ Task<void> Informer::State::try_selector(std::shared_ptr<State> state) {
   state->list_anew();
 }
 
-void Informer::State::list_anew() {
-  for (const auto& reflector : reflectors) feed(*reflector, reflector->machine.widened());
+void Informer::State::list_anew(const Reflector* but) {
+  for (const auto& reflector : reflectors) {
+    if (reflector.get() != but) feed(*reflector, reflector->machine.widened());
+  }
 }
 
 // The selector of requests to come. Lists and watches under way are replaced.
@@ -232,8 +234,9 @@ Task<void> Informer::State::run_list(std::shared_ptr<State> state, Reflector& re
     }
     state->feed(reflector, reflector.machine.page(action.epoch, std::move(*page), now));
   } else {
+    const bool selects_no_more = state->unselect(page.error());
     state->feed(reflector, reflector.machine.list_failed(action.epoch, page.error(), now));
-    state->unselect(page.error());
+    if (selects_no_more) state->list_anew(&reflector);
   }
 }
 
@@ -265,11 +268,12 @@ void Informer::State::open_watch(Reflector& reflector, const action::Watch& watc
     });
   };
   handlers.on_end = [with_state, epoch, weak = weak_from_this()](std::optional<Error> error) {
+    const std::shared_ptr<State> state = weak.lock();
+    const bool selects_no_more = state && error && state->unselect(*error);
     with_state([&](ReflectorMachine& machine, SteadyTime now) {
       return machine.watch_ended(epoch, error, now);
     });
-    const std::shared_ptr<State> state = weak.lock();
-    if (state && error) state->unselect(*error);
+    if (selects_no_more) state->list_anew();
   };
   reflector.watch = deps.client.watch(kind, reflector.namespace_, watch.query, watch.timeout,
                                       std::move(handlers));

@@ -84,16 +84,15 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   Selector selector() const { return {kind.label_selector, kind.field_selector}; }
   // False: requests select as before.
   bool select(const Selector& selector);
-  // The selector has changed. Lists under way begin again.
-  void list_anew();
+  // The selector has changed. Lists under way begin again. `but`: this one lists by itself.
+  void list_anew(const Reflector* but = nullptr);
   bool is_unselected() const { return !field_selector.empty() && kind.field_selector.empty(); }
   // The server says that this object is gone. What the store has of it then; null: nothing.
   ObjectPtr stays(const ObjectPtr& stored, std::uint64_t version);
   void apply(const kube::WatchEvent& event, std::vector<Change>& changes);
   void put(ObjectPtr object, std::vector<Change>& changes);
-  // If the server does not know a field that selects, from now on all is wanted. The failure has been
-  // fed to its reflector before.
-  void unselect(const Error& error);
+  // True: the server does not know a field that selects, and from now on all is wanted.
+  bool unselect(const Error& error);
   void try_selector_later();
   static Task<void> try_selector(std::shared_ptr<State> state);
   static Task<void> run_list(std::shared_ptr<State> state, Reflector& reflector,

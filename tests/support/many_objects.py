@@ -135,7 +135,7 @@ class ManyObjects:
             return None
         first = self.finished if "status.settled!=true" in fields else 0
         others = {int(field.removeprefix("status.shard!=").removesuffix(f"-of-{SHARDS}"))
-                  for field in fields if field.startswith("status.shard!=")}
+                  for field in fields if field.startswith("status.shard!=") and field != "status.shard!=none"}
         return first, self.finished if "status.settled=true" in fields else self.count, others
 
     def items(self, plural, bare, first, last, others=()):

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "client/kube/percent_encode.h"
 #include "operator/codecs/at_rest.h"
 #include "operator/jobs/pod_index.h"
 #include "operator/observe/heartbeat_monitor.h"
@@ -133,18 +134,22 @@ TEST(ShardSelectors, OfPodsAndLeasesThoseOfOtherShardsAloneAreLeftOut) {
 TEST(ShardSelectors, OfJobsThoseOfOtherShardsAloneAreLeftOut) {
   EXPECT_EQ(by_job_shard("a=b", {}, 2).fields, "a=b,status.shard!=0-of-2,status.shard!=1-of-2");
   EXPECT_EQ(by_job_shard("a=b", {1}, 2).fields, "a=b,status.shard!=0-of-2");
-  EXPECT_EQ(by_job_shard("a=b", {0, 1}, 2).fields, "a=b");
+  EXPECT_EQ(by_job_shard("a=b", {0, 1}, 2).fields, "a=b,status.shard!=none")
+      << "a server that does not know the field refuses it";
   EXPECT_EQ(by_job_shard("a=b", {1}, 2).labels, "");
 }
 
 TEST(ShardSelectors, OneThatIsTooLongForARequestIsNotSent) {
-  EXPECT_GT(by_job_shard("a=b", {7}, 32).fields.size(), 500u);
-  EXPECT_EQ(by_job_shard("a=b", {7}, 1024).fields, "a=b");
+  EXPECT_EQ(by_job_shard("a=b", {7}, 1024).fields, "a=b,status.shard!=none");
+  // Each of 50 replicas has five or six.
+  const std::string most = by_job_shard("a=b", {7, 19, 103, 104, 255}, 256).fields;
+  EXPECT_GT(most.size(), 6000u);
+  EXPECT_LT(kube::encode_selector(most).size(), 7u * 1024u);
 }
 
 TEST_F(WatchedShardsTest, AReplicaWithoutShardsSeesThePodsWithoutALabel) {
   make();
-  EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3%2C1-of-3%2C2-of-3"));
+  EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3,1-of-3,2-of-3"));
   list({"old"});
   EXPECT_THAT(read_, IsEmpty());
   EXPECT_FALSE(shards_->read(0));
@@ -157,7 +162,7 @@ TEST_F(WatchedShardsTest, AShardIsReadOnceItsPodsWereListed) {
   open();
   want({1});
   EXPECT_FALSE(shards_->read(1, "x"));
-  EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3%2C2-of-3"));
+  EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3,2-of-3"));
   list({"old", "one=1-of-3"});
   EXPECT_TRUE(shards_->read(1, "x"));
   EXPECT_FALSE(shards_->read(0, "x"));
@@ -265,7 +270,7 @@ TEST_F(WatchedShardsTest, AMinuteLaterTheShardsPodsLeaveTheCacheWithoutADeletion
   EXPECT_EQ(pods_->store().size(), 1u) << "a pod without a label stays";
   EXPECT_FALSE(shards_->read(1, "x"));
   EXPECT_EQ(transport_.pending(), 0u);
-  EXPECT_THAT(transport_.stream().target, HasSubstr("0-of-3%2C1-of-3%2C2-of-3"));
+  EXPECT_THAT(transport_.stream().target, HasSubstr("0-of-3,1-of-3,2-of-3"));
   open();
   want({1});
   EXPECT_FALSE(shards_->read(1, "x")) << "its pods may have changed meanwhile";
@@ -285,7 +290,7 @@ TEST_F(WatchedShardsTest, AShardIsReadOnceBothItsPodsAndItsLeasesWereListed) {
   EXPECT_FALSE(shards_->read(1)) << "a job's Lease may be there";
   EXPECT_TRUE(shards_->lists());
   EXPECT_THAT(transport_.request().target, HasSubstr("leases"));
-  EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3%2C2-of-3"));
+  EXPECT_THAT(transport_.request().target, HasSubstr("0-of-3,2-of-3"));
   list({});
   EXPECT_TRUE(shards_->read(1));
   using Read = std::pair<std::string, Shards>;
@@ -324,7 +329,7 @@ TEST_F(WatchedShardsTest, ANamespaceThatCannotBeReadHoldsUpItsOwnJobsAlone) {
 // The jobs alone.
 class WatchedJobsTest : public ::testing::Test {
  protected:
-  WatchedJobsTest() {
+  void make(int of_all) {
     cache::Informer::Dependencies dependencies{loop_, client_, random_, Log()};
     dependencies.streaming_lists = false;
     jobs_ = std::make_unique<cache::Informer>(dependencies, codecs::job_kind(),
@@ -346,8 +351,8 @@ class WatchedJobsTest : public ::testing::Test {
          },
          [this](const kube::ObjectPtr& job) { jobs_->report_gone(job); }}};
     shards_ = std::make_unique<WatchedShards>(
-        WatchedShards::Dependencies{loop_, std::move(parts), [](const auto&, const auto&) {}}, 3,
-        std::vector<std::string>());
+        WatchedShards::Dependencies{loop_, std::move(parts), [](const auto&, const auto&) {}},
+        of_all, std::vector<std::string>());
     jobs_->start();
     loop_.run_ready();
   }
@@ -390,14 +395,40 @@ class WatchedJobsTest : public ::testing::Test {
 };
 
 TEST_F(WatchedJobsTest, AReplicaWithoutShardsSeesTheJobsThatSayNoShard) {
-  EXPECT_THAT(transport_.request().target, HasSubstr("status.settled%21%3Dtrue"));
-  EXPECT_THAT(transport_.request().target, HasSubstr("status.shard%21%3D2-of-3"));
+  make(3);
+  EXPECT_THAT(transport_.request().target, HasSubstr("status.settled!=true"));
+  EXPECT_THAT(transport_.request().target, HasSubstr("status.shard!=2-of-3"));
   list({"new"});
   EXPECT_FALSE(shards_->read(0));
   EXPECT_EQ(jobs_->store().size(), 1u);
 }
 
+// The selector of one of so many is too long, and that of most of them is not.
+TEST_F(WatchedJobsTest, AShardIsListedAlsoIfTheSelectorBecameTooLongWhenOthersWereLost) {
+  make(400);
+  list({});
+  Shards most;
+  for (int shard = 0; shard < 250; ++shard) most.insert(shard);
+  want(most);
+  EXPECT_THAT(transport_.request().target, HasSubstr("status.shard!=250-of-400"));
+  list({"one=1-of-400", "two=2-of-400"});
+  transport_.open_stream(0);
+  loop_.run_ready();
+  want({1});
+  loop_.advance(WatchedShards::kLinger);
+  EXPECT_THAT(transport_.stream().target, HasSubstr("status.shard!=none"));
+  transport_.open_stream(0);
+  loop_.run_ready();
+  want({1, 300});
+  EXPECT_TRUE(shards_->read(1));
+  EXPECT_FALSE(shards_->read(300)) << "no list has had its jobs";
+  ASSERT_EQ(transport_.pending(), 1u);
+  list({"one=1-of-400", "other=300-of-400"});
+  EXPECT_TRUE(shards_->read(300));
+}
+
 TEST_F(WatchedJobsTest, TheJobsOfAShardThatIsLostLeaveTheCacheAMinuteLaterAndAreNotLookedFor) {
+  make(3);
   list({});
   want({1, 2});
   list({"new", "one=1-of-3", "two=2-of-3", "other=1-of-16"});
