@@ -251,7 +251,13 @@ def test_the_shard_of_a_job_with_a_queue_is_corrected(api):
     accepted(api.put_status(current, status("Pending", shard="8-of-32")))
 
 
-@pytest.mark.parametrize("shard", ["", "7", "7-of-", "-of-32", "7-of-32-", "10000-of-10000"])
+def test_a_shard_that_is_not_there_is_replaced(api):
+    current = accepted(api.put_status(api.job_in("Running"), status("Running", shard="99-of-32")))
+    current = accepted(api.put_status(current, status("Running", shard="7-of-32")))
+    refused(api.put_status(current, status("Running", shard="99-of-32")), "changes only with the number of shards")
+
+
+@pytest.mark.parametrize("shard", ["", "7", "7-of-", "-of-32", "7-of-32-", "10000-of-10000", "07-of-32", "7-of-032"])
 def test_a_shard_says_its_number_and_how_many_there_are(api, shard):
     refused(api.put_status(api.job_in("Running"), status("Running", shard=shard)), "status.shard")
 

@@ -78,7 +78,10 @@ TEST_F(JobShards, AShardThatIsMissingOrOfAnotherNumberIsRecordedAgain) {
     at(seconds(180), [this, &right] {
       EXPECT_EQ(shard("b"), right);
       EXPECT_EQ(held(0) + held(1), 1U);
+      record_shard("b", nullptr);
+      record_shard("b", "99-of-8");
     });
+    at(seconds(210), [this, &right] { EXPECT_EQ(shard("b"), right); });
   });
 }
 
@@ -100,6 +103,35 @@ TEST_F(JobShards, WithoutAQueueTheShardInTheStatusIsTheJobs) {
       EXPECT_EQ(shard("b"), wanted);
       EXPECT_EQ(held(has_it), 1U);
       EXPECT_EQ(held(1 - has_it), 0U) << "it has read where the job is";
+    });
+  });
+}
+
+// Its pod and its Lease have the label of the shard that it was made in.
+TEST_F(JobShards, AnAttemptGoesOnWhenItsJobGetsAnotherReplicasShard) {
+  std::string wanted;
+  std::string pod;
+  std::size_t has_it = 0;
+  run(minutes(6), [&, this] {
+    at(seconds(90), [this] {
+      create("team-b", "b", {{"heartbeat", {{"leaseDurationSeconds", 20}}}});
+    });
+    at(seconds(120), [&, this] {
+      ASSERT_TRUE(has_pod("team-b", "b"));
+      pod = status("team-b", "b").run().pod_name;
+      const int other = another_replicas(std::stoi(shard("b")));
+      wanted = reconciler::shard_label(other, shards);
+      has_it = holder_of(other).starts_with("holdfast-1") ? 1 : 0;
+      record_shard("b", nullptr);
+      record_shard("b", wanted);
+    });
+    at(seconds(300), [&, this] {
+      EXPECT_EQ(shard("b"), wanted);
+      EXPECT_EQ(status("team-b", "b").run().pod_name, pod);
+      EXPECT_TRUE(has_pod("team-b", "b"));
+      EXPECT_EQ(status("team-b", "b").disruptions, 0);
+      EXPECT_EQ(held(has_it), 1U);
+      EXPECT_EQ(held(1 - has_it), 0U);
     });
   });
 }

@@ -398,6 +398,8 @@ void check_shard_change(const Json& job, const std::string& old, Causes& causes)
   bool may_change = shard.empty() || old.empty() || shard == old || spec.contains("queue") ||
                     spec.contains("workerPool");
   for (const Json& stage : at(spec, "stages")) may_change |= stage.contains("workerPool");
+  // There is no such shard.
+  may_change = may_change || std::stoi(old) >= std::stoi(old.substr(old.find('-') + 4));
   if (!may_change && shard.substr(shard.find('-')) == old.substr(old.find('-'))) {
     forbid(causes, "status.shard",
            "without a queue or a pool the shard changes only with the number of shards");
