@@ -4,11 +4,13 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/settled.h"
+#include "reconciler/job/waiting.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
@@ -193,7 +195,13 @@ Decision decide(const JobView& view, Time now) {
   context.has_permit = has_permit(view);
   Plan plan(context);
   if (view.belongs_elsewhere) {
-    plan.write(start_write(context));
+    WriteStatus write = start_write(context);
+    // The holder of the right shard looks at it first.
+    if (write.status.phase == Phase::kNone) {
+      write.status.phase = Phase::kPending;
+      write.status.waiting = unseen_waiting();
+    }
+    plan.write(std::move(write));
     return plan.decision();
   }
   if (view.job.deleting) {

@@ -64,5 +64,19 @@ TEST(Shard, OfAJobThatBelongsElsewhereTheRightOneIsWrittenAndNothingElseIsDone) 
   EXPECT_EQ(status.phase, Phase::kRunning) << "its end is for the holder of its shard";
 }
 
+// Somebody has set its shard before the operator looked at it.
+TEST(Shard, ANewJobThatBelongsElsewhereStaysNewWithTheRightOne) {
+  JobView view = new_job();
+  view.job.status.shard = "3-of-32";
+  view.shard_label = "7-of-32";
+  view.belongs_elsewhere = true;
+  const Status status = after(view);
+  EXPECT_EQ(status.shard, "7-of-32");
+  EXPECT_EQ(status.phase, Phase::kPending);
+  EXPECT_EQ(status.attempt, 0);
+  ASSERT_TRUE(status.waiting);
+  EXPECT_EQ(status.waiting->reason, Reason::kOperatorAwaited) << "which is read as no phase";
+}
+
 }  // namespace
 }  // namespace holdfast::reconciler::testing
