@@ -64,6 +64,7 @@ class LaneFacts {
   int shard_of(const CachedBatchJob& job) const {
     return deps_.membership.shard_of(shard_key(job));
   }
+  bool holds_shard_of(const codecs::CachedJob& durable) const;
   // The DurableJobs of this shard are in the cache, and their pods.
   bool has_read(int shard, const std::string& namespace_) const {
     return deps_.watched_shards.read(shard, namespace_);

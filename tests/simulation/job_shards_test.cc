@@ -156,6 +156,44 @@ TEST_F(JobShards, OneThatIsNotTheQueuesIsCorrectedByItsHolderAndTheJobGoesOn) {
   });
 }
 
+// The DurableJob has the shard of the Job's UID. With a queue the Job seems to be the namespace's.
+TEST_F(JobShards, AJobThatGetsAQueueLaterIsLeftToTheReplicaThatHasItsDurableJob) {
+  lane = true;
+  const std::string jobs = "/apis/batch/v1/namespaces/team-b/jobs";
+  int reads = 0;
+  run(minutes(6), [&, this] {
+    at(seconds(90), [&, this] {
+      Json spec = {{"managedBy", "holdfast.dev/operator"}};
+      spec["template"] = drawn_spec(7)["template"];
+      for (int job = 0; job < 6; ++job) {
+        const Json metadata = {{"name", "j" + std::to_string(job)}, {"namespace", "team-b"}};
+        EXPECT_TRUE(world_->gateway().ask(
+            "user", "POST", jobs,
+            {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata}, {"spec", spec}}));
+      }
+    });
+    at(seconds(150), [&, this] {
+      const Json queue = {{"annotations", {{"holdfast.dev/queue", R"({"name": "q"})"}}}};
+      for (int job = 0; job < 6; ++job) {
+        EXPECT_TRUE(world_->gateway().ask("user", "PATCH", jobs + "/j" + std::to_string(job),
+                                          {{"metadata", queue}}, "application/merge-patch+json"));
+      }
+    });
+    at(seconds(200), [&, this] {
+      trouble([&reads](const ApiRequest& request) {
+        const bool is_read = request.method == "GET" && !is_collection(request) &&
+                             request.target.find("/durablejobs/") != std::string::npos;
+        if (is_read) ++reads;
+        return Fate();
+      });
+    });
+    at(seconds(320), [&, this] {
+      EXPECT_EQ(reads, 0) << "a replica without the DurableJob looks for it again and again";
+      EXPECT_EQ(held(0) + held(1), 6U);
+    });
+  });
+}
+
 TEST_F(JobShards, AQueueCountsAJobAlsoWhileItsShardIsWrong) {
   const int right = reconciler::shard_of("team-b", shards);
   std::string pod;
