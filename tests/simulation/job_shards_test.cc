@@ -156,6 +156,22 @@ TEST_F(JobShards, OneThatIsNotTheQueuesIsCorrectedByItsHolderAndTheJobGoesOn) {
   });
 }
 
+TEST_F(JobShards, TheWalkOverFinishedJobsReadsThoseOfItsOwnShards) {
+  int lists = 0;
+  run(minutes(14), [&, this] {
+    // Both have their shares, and what they watched before is forgotten.
+    at(minutes(4), [&, this] {
+      trouble([&lists](const ApiRequest& request) {
+        if (request.target.find("status.settled=true") == std::string::npos) return Fate();
+        ++lists;
+        EXPECT_NE(request.target.find("-of-8"), std::string::npos) << request.target;
+        return Fate();
+      });
+    });
+    at(minutes(13), [&lists] { EXPECT_GE(lists, 2); });
+  });
+}
+
 // The DurableJob has the shard of the Job's UID. With a queue the Job seems to be the namespace's.
 TEST_F(JobShards, AJobThatGetsAQueueLaterIsLeftToTheReplicaThatHasItsDurableJob) {
   lane = true;

@@ -197,6 +197,7 @@ TEST_F(SelectedTest, AnotherSelectorOfFieldsIsListedAndTheOldOneNoMore) {
 
 TEST_F(SelectedTest, WhatIsSelectedNoMoreMayBeReportedAsGone) {
   watching();
+  informer->keep(object_of("a", 12));
   reported.clear();
   const std::vector<ObjectPtr> dropped =
       informer->narrow({"", "status.settled!=true,status.shard!=1-of-2"},
@@ -204,6 +205,7 @@ TEST_F(SelectedTest, WhatIsSelectedNoMoreMayBeReportedAsGone) {
   EXPECT_THAT(reported, IsEmpty());
   EXPECT_THAT(left, IsEmpty());
   EXPECT_EQ(stored("a"), 0u);
+  EXPECT_FALSE(informer->is_kept("x/a"));
   ASSERT_EQ(dropped.size(), 1u);
   informer->report_gone(dropped[0]);
   EXPECT_THAT(reported, ElementsAre("a-"));

@@ -410,5 +410,44 @@ TEST_F(SettledJobsTest, AnAPIServerThatCannotSelectChangesNothing) {
       world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, seconds(70)));
 }
 
+// Its pod and its Lease are in the caches, and say its shard.
+TEST_F(SettledJobsTest, NothingLeadsToAReadOfAJobBeforeTheJobsOfItsShardWereListed) {
+  job("a", {{"heartbeat", {{"leaseDurationSeconds", 60}}}});
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  world_.run(seconds(5));
+  ASSERT_THAT(world_.all("leases"), ::testing::Not(IsEmpty()));
+  world_.stop();
+  reads_.clear();
+  refuse_ = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool is_of_shards = request.target.find("/durablejobs?") != std::string::npos &&
+                              request.target.find("status.shard!=none") != std::string::npos;
+    if (!is_of_shards) return std::nullopt;
+    return ApiAnswer{503, R"({"kind":"Status","code":503,"message":"later"})", 0};
+  };
+  start();
+  EXPECT_THAT(reads_, IsEmpty());
+  EXPECT_TRUE(is_held());
+  EXPECT_EQ(world_.all("pods").size(), 1u);
+}
+
+TEST_F(SettledJobsTest, AnAPIServerThatKnowsSettledAloneCannotSelect) {
+  int tries = 0;
+  int halves = 0;
+  refuse_ = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.target.find("status.settled") == std::string::npos) return std::nullopt;
+    ++(request.target.find("status.shard") != std::string::npos ? tries : halves);
+    return ApiAnswer{400,
+                     R"({"kind":"Status","status":"Failure","reason":"BadRequest","code":400,)"
+                     R"("message":"field label not supported: status.shard"})",
+                     0};
+  };
+  job("a");
+  start();
+  world_.run(minutes(4));
+  EXPECT_GE(tries, 4);
+  EXPECT_EQ(halves, 0) << "it would take such a selector, and drop each shard that is written";
+}
+
 }  // namespace
 }  // namespace holdfast::jobs::testing
