@@ -410,11 +410,11 @@ TEST_F(SettledJobsTest, AnAPIServerThatCannotSelectChangesNothing) {
       world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, seconds(70)));
 }
 
-// Its pod and its Lease are in the caches, and say its shard.
+// Its pods and their Leases are in the caches, and say its shard.
 TEST_F(SettledJobsTest, NothingLeadsToAReadOfAJobBeforeTheJobsOfItsShardWereListed) {
-  job("a", {{"heartbeat", {{"leaseDurationSeconds", 60}}}});
+  job("a", {{"heartbeat", {{"leaseDurationSeconds", 60}}}, {"completions", 2}, {"parallelism", 2}});
   start();
-  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  ASSERT_TRUE(world_.run_until([&] { return world_.all("pods").size() == 2; }, seconds(10)));
   world_.run(seconds(5));
   ASSERT_THAT(world_.all("leases"), ::testing::Not(IsEmpty()));
   world_.stop();
@@ -428,7 +428,7 @@ TEST_F(SettledJobsTest, NothingLeadsToAReadOfAJobBeforeTheJobsOfItsShardWereList
   start();
   EXPECT_THAT(reads_, IsEmpty());
   EXPECT_TRUE(is_held());
-  EXPECT_EQ(world_.all("pods").size(), 1u);
+  EXPECT_EQ(world_.all("pods").size(), 2u);
 }
 
 TEST_F(SettledJobsTest, AnAPIServerThatKnowsSettledAloneCannotSelect) {
