@@ -107,15 +107,13 @@ TEST_F(JobShards, WithoutAQueueTheShardInTheStatusIsTheJobs) {
   });
 }
 
-// Its pod and its Lease have the label of the shard that it was made in.
+// Its pod has the label of the shard that it was made in.
 TEST_F(JobShards, AnAttemptGoesOnWhenItsJobGetsAnotherReplicasShard) {
   std::string wanted;
   std::string pod;
   std::size_t has_it = 0;
   run(minutes(6), [&, this] {
-    at(seconds(90), [this] {
-      create("team-b", "b", {{"heartbeat", {{"leaseDurationSeconds", 20}}}});
-    });
+    at(seconds(90), [this] { create("team-b", "b"); });
     at(seconds(120), [&, this] {
       ASSERT_TRUE(has_pod("team-b", "b"));
       pod = status("team-b", "b").run().pod_name;

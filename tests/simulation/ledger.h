@@ -138,6 +138,8 @@ class Ledger {
   void check_shard(const StatusWrite& write, const std::string& job);
   // Of the status of the job that is written; empty: none.
   std::string recorded_shard(const ApiRequest& request) const;
+  // Its Lease; empty: the job's status says none.
+  std::string said_shard(const std::string& job_uid) const;
   // Of the request's job or queue; empty: unknown.
   std::vector<std::string> shard_keys_of(const ApiRequest& request, const Json& body) const;
   std::string job_uid_of(const ApiRequest& request, const Json& body) const;
