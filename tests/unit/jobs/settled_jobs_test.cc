@@ -426,6 +426,7 @@ TEST_F(SettledJobsTest, NothingLeadsToAReadOfAJobBeforeTheJobsOfItsShardWereList
     return ApiAnswer{503, R"({"kind":"Status","code":503,"message":"later"})", 0};
   };
   start();
+  world_.run(seconds(30));
   EXPECT_THAT(reads_, IsEmpty());
   EXPECT_TRUE(is_held());
   EXPECT_EQ(world_.all("pods").size(), 2u);
