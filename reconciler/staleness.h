@@ -125,9 +125,9 @@ class RecordTracker {
   bool breaker(const std::string& name, Duration window, const ClockOf& clock) const;
 
   // The same, with all records: also those that nobody saw alive since the epoch. They are silent
-  // over kSilentAtFirstLook. For verdicts that wait as long as this is true: it never becomes false
-  // because an observer starts anew, also if it takes the silence of some records over and that of
-  // others not. The count of the others may be 100 ms old, so that many looks cost as little as one.
+  // over kSilentAtFirstLook. For verdicts that wait as long as this is true. A new observer does not
+  // make it false, even if it takes over the silences of some records alone. The count of the others
+  // may be 100 ms old, so that many looks cost as little as one.
   bool in_doubt(const std::string& name, Duration window, const ClockOf& clock, SteadyTime now);
 
   // True if the verdict on a record that has been silent for `window` or more must wait. While

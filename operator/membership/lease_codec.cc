@@ -15,7 +15,6 @@ namespace {
 
 constexpr const char* kShardsAnnotation = "holdfast.dev/shards";
 constexpr const char* kAsideAnnotation = "holdfast.dev/steps-aside";
-constexpr const char* kWindowsAnnotation = "holdfast.dev/windows";
 constexpr std::string_view kMemberPrefix = "holdfast-member-";
 constexpr std::string_view kShardPrefix = "holdfast-shard-";
 constexpr std::int64_t kLongestSeconds = 3600;

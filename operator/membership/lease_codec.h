@@ -21,6 +21,7 @@ namespace holdfast::membership {
 inline constexpr const char* kLeaseLabel = "holdfast.dev/lease";
 inline constexpr const char* kMemberLease = "member";
 inline constexpr const char* kShardLease = "shard";
+inline constexpr const char* kWindowsAnnotation = "holdfast.dev/windows";
 
 struct CachedLease : kube::Object {
   enum class Kind { kMember, kShard };

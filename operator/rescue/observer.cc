@@ -157,17 +157,18 @@ Task<void> Observer::look(RescuePodPtr pod) {
 // ---- What became of it.
 
 void Observer::on_pod(const PodView::Change& change) {
-  for (const RescuePodPtr& pod : {change.before, change.after}) {
-    if (!pod) continue;
-    if (!change.after || change.after->uid != pod->uid) looks_.erase(pod->uid);
-    if (store_.journal().knows(pod->uid)) note_ends(Fate::kEnded);
-  }
+  const auto knows = [this](const RescuePodPtr& pod) {
+    return pod && store_.journal().knows(pod->uid);
+  };
+  const bool is_gone = change.before && (!change.after || change.after->uid != change.before->uid);
+  if (is_gone) looks_.erase(change.before->uid);
+  if (knows(change.before) || knows(change.after)) note_ends(Fate::kEnded);
 }
 
 // A node that renews takes its pods up again.
 void Observer::on_lease(const cache::Change& change) {
   if (!change.before || !change.after) return;
-  for (const reconciler::JournalEntry& entry : open_entries()) {
+  for (const reconciler::JournalEntry& entry : store_.journal().open()) {
     if (entry.node == change.after->name) {
       returns_.try_emplace(entry.uid, Return{shared_.loop.now(), now()});
     }
@@ -182,17 +183,9 @@ RescuePodPtr Observer::pod_of(const std::string& key, const std::string& uid) {
   return nullptr;
 }
 
-std::vector<reconciler::JournalEntry> Observer::open_entries() {
-  std::vector<reconciler::JournalEntry> open;
-  for (const reconciler::JournalEntry& entry : store_.journal().entries()) {
-    if (entry.is_open()) open.push_back(entry);
-  }
-  return open;
-}
-
 // A pod that has succeeded went on.
 void Observer::note_ends(Fate of_others) {
-  for (const reconciler::JournalEntry& entry : open_entries()) {
+  for (const reconciler::JournalEntry& entry : store_.journal().open()) {
     const RescuePodPtr pod = pod_of(entry.key(), entry.uid);
     if (pod && !pod->pod.ended) continue;
     store_.journal().close(entry.uid, pod && pod->succeeded ? Fate::kWentOn : of_others, now());
@@ -202,7 +195,7 @@ void Observer::note_ends(Fate of_others) {
 
 // One that the cluster deleted meanwhile does not go on.
 void Observer::note_returns() {
-  for (const reconciler::JournalEntry& entry : open_entries()) {
+  for (const reconciler::JournalEntry& entry : store_.journal().open()) {
     const auto back = returns_.find(entry.uid);
     if (back == returns_.end() || shared_.loop.now() - back->second.seen < kGoesOn) continue;
     const RescuePodPtr pod = pod_of(entry.key(), entry.uid);

@@ -69,7 +69,6 @@ class Observer {
   void on_lease(const cache::Change& change);
   // If it is there. It may be in both caches.
   RescuePodPtr pod_of(const std::string& key, const std::string& uid);
-  std::vector<reconciler::JournalEntry> open_entries();
   // What became of those whose pods are gone or have ended.
   void note_ends(reconciler::Journal::Fate of_others);
   void note_returns();

@@ -2,14 +2,15 @@
 
 #include <utility>
 
+#include "client/kube/lease_resource.h"
 #include "core/json.h"
+#include "operator/membership/lease_codec.h"
 #include "reconciler/rescue/journal_text.h"
 
 namespace holdfast::rescue {
 namespace {
 
-constexpr const char* kGroupPath = "/apis/coordination.k8s.io/v1";
-constexpr const char* kWindowsAnnotation = "holdfast.dev/windows";
+using membership::kWindowsAnnotation;
 
 }  // namespace
 
@@ -21,8 +22,10 @@ ObserverLease::ObserverLease(const Dependencies& dependencies, Config config, Ha
       handlers_(std::move(handlers)) {}
 
 std::string ObserverLease::path(const std::string& name) const {
-  return name.empty() ? kube::collection_path(kGroupPath, "leases", config_.namespace_)
-                      : kube::object_path(kGroupPath, "leases", config_.namespace_, name);
+  return name.empty()
+             ? kube::collection_path(kube::kLeaseGroupPath, kube::kLeasePlural, config_.namespace_)
+             : kube::object_path(kube::kLeaseGroupPath, kube::kLeasePlural, config_.namespace_,
+                                 name);
 }
 
 bool ObserverLease::acting() const {
@@ -46,6 +49,20 @@ bool ObserverLease::may_take(const Seen& seen) {
   return loop_.now() - seen_at_ > config_.timings.lease_duration;
 }
 
+// With nothing in it: the answer is no Lease.
+ObserverLease::Seen ObserverLease::seen_in(const JsonDocument& lease) {
+  Seen seen;
+  kube::Object meta;
+  if (!kube::decode_meta(lease, meta)) return seen;
+  const JsonView spec = at(lease, "spec");
+  seen.uid = meta.uid;
+  seen.version = meta.version;
+  seen.holder = string_at(spec, "holderIdentity");
+  seen.transitions = int_at(spec, "leaseTransitions");
+  seen.windows = string_at(at(at(lease, "metadata"), "annotations"), kWindowsAnnotation);
+  return seen;
+}
+
 Task<void> ObserverLease::round() {
   kube::CallOptions options;
   options.timeout = config_.timings.renew_deadline / 2;
@@ -54,14 +71,7 @@ Task<void> ObserverLease::round() {
   if (stopping_) co_return;
   Seen seen;
   if (answer) {
-    kube::Object meta;
-    if (kube::decode_meta(*answer, meta)) {
-      seen.uid = meta.uid;
-      seen.version = meta.version;
-    }
-    seen.holder = string_at(at(*answer, "spec"), "holderIdentity");
-    seen.transitions = int_at(at(*answer, "spec"), "leaseTransitions");
-    seen.windows = string_at(at(at(*answer, "metadata"), "annotations"), kWindowsAnnotation);
+    seen = seen_in(*answer);
     handlers_.answered();
     if (seen.holder != config_.self) handlers_.recorded(seen.windows);
   } else if (answer.error().code != ErrorCode::kNotFound) {
@@ -129,14 +139,8 @@ void ObserverLease::stop(std::function<void()> stopped) {
 Task<void> ObserverLease::free(std::function<void()> stopped) {
   auto get = client_.get(path(reconciler::kObserverLease));
   const Result<JsonDocument> answer = co_await get;
-  kube::Object meta;
-  if (answer && kube::decode_meta(*answer, meta) &&
-      string_at(at(*answer, "spec"), "holderIdentity") == config_.self) {
-    Seen seen;
-    seen.uid = meta.uid;
-    seen.version = meta.version;
-    seen.transitions = int_at(at(*answer, "spec"), "leaseTransitions");
-    seen.holder = config_.self;
+  const Seen seen = answer ? seen_in(*answer) : Seen();
+  if (seen.holder == config_.self) {
     auto task = write(seen, "");
     co_await task;
   }

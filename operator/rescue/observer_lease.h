@@ -48,6 +48,7 @@ class ObserverLease {
     std::uint64_t version = 0;
     std::int64_t transitions = 0;
   };
+  static Seen seen_in(const JsonDocument& lease);
   void round_soon();
   Task<void> round();
   Task<void> write(Seen seen, std::string holder);

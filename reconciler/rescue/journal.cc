@@ -1,6 +1,7 @@
 #include "reconciler/rescue/journal.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::reconciler {
@@ -8,6 +9,13 @@ namespace holdfast::reconciler {
 Journal::Journal(std::vector<JournalEntry> entries) : entries_(std::move(entries)) {
   std::stable_sort(entries_.begin(), entries_.end(),
                    [](const auto& a, const auto& b) { return a.due < b.due; });
+}
+
+std::vector<JournalEntry> Journal::open() const {
+  std::vector<JournalEntry> open;
+  std::copy_if(entries_.begin(), entries_.end(), std::back_inserter(open),
+               [](const JournalEntry& entry) { return entry.is_open(); });
+  return open;
 }
 
 bool Journal::knows(const std::string& uid) const {

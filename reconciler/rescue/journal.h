@@ -46,6 +46,8 @@ class Journal {
   void forget_before(Time time);
 
   const std::vector<JournalEntry>& entries() const { return entries_; }
+  // Copies, so that the caller may close them.
+  std::vector<JournalEntry> open() const;
   bool knows(const std::string& uid) const;
   // Rises with each change.
   std::uint64_t changes() const { return changes_; }
