@@ -91,6 +91,8 @@ reconciler::Settling FinishedJobs::settling(const codecs::CachedJob& job) {
   const auto& ended = job.job.status.completion_time;
   if (!deps_.neighbours.is_mirrored(job)) return reconciler::Settling::kNotYet;
   if (!ended) return reconciler::Settling::kWithAWrite;
+  // The API server may not know the field. A write for it alone would be one each time.
+  if (deps_.caches.jobs()->is_unselected()) return reconciler::Settling::kWithAWrite;
   const bool has_turn = settle_line_.take_turn(job.key());
   return has_turn || now() - *ended < kBetweenWalks ? reconciler::Settling::kNow
                                                     : reconciler::Settling::kWithAWrite;
@@ -119,6 +121,8 @@ Task<void> FinishedJobs::walk_on() {
   if (!page) {
     deps_.log.debug("a page of the finished jobs was not read",
                     {{"namespace", namespace_}, {"error", page.error().message}});
+    const ErrorCode code = page.error().code;
+    if (code == ErrorCode::kForbidden || code == ErrorCode::kNotFound) co_return skip();
     co_return walk_after(pages_->goes_on_after(page.error()) ? Duration(kPause) : kRetry);
   }
   for (const kube::ObjectPtr& object : page->items) {
@@ -129,11 +133,24 @@ Task<void> FinishedJobs::walk_on() {
     see(*job);
   }
   pages_->took(*page);
-  if (pages_->done()) {
-    pages_.emplace(kPage);
-    if (++place_ == namespaces_.size()) co_return walk_ends(kBetweenWalks);
-  }
+  if (pages_->done()) co_return next_namespace();
   walk_after(kPause);
+}
+
+void FinishedJobs::next_namespace() {
+  pages_.emplace(kPage);
+  if (++place_ == namespaces_.size()) return walk_ends(kBetweenWalks);
+  walk_after(kPause);
+}
+
+// The namespace is gone, or the right to read it. Its jobs wait; those of the others do not.
+void FinishedJobs::skip() {
+  const std::string& namespace_ = namespaces_[place_];
+  for (const auto& [shard, namespaces] : counts_) {
+    const auto before = namespaces.find(namespace_);
+    if (before != namespaces.end()) walked_[shard][namespace_] = before->second;
+  }
+  next_namespace();
 }
 
 void FinishedJobs::walk_ends(Duration next) {
@@ -144,7 +161,13 @@ void FinishedJobs::walk_ends(Duration next) {
 }
 
 void FinishedJobs::see(const codecs::CachedJob& job) {
-  if (job.job.generation != job.job.status.observed_generation) left_.look_for(job.key());
+  const reconciler::Status& status = job.job.status;
+  // A deletion is an edit, too. At rest there is nothing to do for it.
+  const bool is_edited = !job.job.deleting && job.job.generation != status.observed_generation;
+  // Somebody settled it by hand, too early.
+  const bool is_unfinished =
+      !is_terminal(status.phase) || !status.outbox.empty() || job.job.holds_outbox;
+  if (is_edited || is_unfinished) left_.look_for(job.key());
   const auto& ttl = job.job.spec.ttl_after_finished;
   const auto& ended = job.job.status.completion_time;
   if (!ttl || !ended || job.job.deleting || deps_.caches.job(job.key())) return;

@@ -84,6 +84,8 @@ class FinishedJobs {
  private:
   void walk_after(Duration delay);
   Task<void> walk_on();
+  void next_namespace();
+  void skip();
   void walk_ends(Duration next);
   void uncount(const codecs::CachedJob& job);
   void see(const codecs::CachedJob& job);

@@ -253,6 +253,79 @@ TEST_F(SettledJobsTest, WhileTheReadFailsNothingIsTakenForDeleted) {
   EXPECT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(10)));
 }
 
+TEST_F(SettledJobsTest, ANamespaceThatMayNotBeReadHoldsUpTheWalkOfNoOther) {
+  world_.namespaces = {"a-gone", "default"};
+  refuse_ = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool is_walk = request.target.find("/a-gone/durablejobs") != std::string::npos &&
+                         request.target.find("settled%3Dtrue") != std::string::npos;
+    return is_walk ? std::optional(ApiAnswer{403, "{}", 0}) : std::nullopt;
+  };
+  job("a");
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  world_.run(minutes(2));
+  world_.patch(std::string(kJobs) + "/a", {{"spec", {{"ttlSecondsAfterFinished", 0}}}});
+  EXPECT_TRUE(
+      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, minutes(11)));
+}
+
+// A finalizer that is not ours may hold it for long.
+TEST_F(SettledJobsTest, ASettledJobThatGoesIsNotAskedForAgainAndAgain) {
+  job("a");
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  const std::string path = std::string(kJobs) + "/a";
+  world_.patch(path, {{"metadata", {{"finalizers", {"example.com/theirs"}}}},
+                      {"spec", {{"ttlSecondsAfterFinished", 86400}}}});
+  world_.remove(path);
+  world_.run(minutes(11));
+  world_.patch(path, {{"metadata", {{"finalizers", Json::array()}}}});
+  ASSERT_TRUE(world_.find("durablejobs", "a").is_null());
+  world_.collect_garbage();
+  reads_.clear();
+  world_.run(minutes(5));
+  EXPECT_LE(reads_.size(), 3u);
+}
+
+// Its Role goes before its last objects.
+TEST_F(SettledJobsTest, AJobOfANamespaceThatIsGoneIsGone) {
+  world_.namespaces = {"default"};
+  job("a");
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  refuse_ = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.target == "/api/v1/namespaces/default") {
+      return ApiAnswer{404, R"({"kind": "Status", "reason": "NotFound"})", 0};
+    }
+    const bool is_of_job = request.target.starts_with(std::string(kJobs) + "/");
+    return is_of_job ? std::optional(ApiAnswer{403, "{}", 0}) : std::nullopt;
+  };
+  world_.remove(std::string(kJobs) + "/a");
+  world_.run(seconds(30));
+  reads_.clear();
+  world_.run(minutes(1));
+  EXPECT_LE(reads_.size(), 10u)
+      << "the pod that is left here leads back, and waits longer each time";
+}
+
+TEST_F(SettledJobsTest, ALeaseOfAFinishedJobMakesNoWorkWithoutAnEnd) {
+  job("a");
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  const std::string uid = string_at(at(world_.find("durablejobs", "a"), "metadata"), "uid");
+  world_.create(kLeases, {{"metadata",
+                           {{"name", "holdfast-" + uid + "-0"},
+                            {"labels", {{"holdfast.dev/job-uid", uid}}},
+                            {"ownerReferences", owned_by("a", uid)}}}});
+  world_.run(seconds(20));
+  reads_.clear();
+  world_.run(minutes(1));
+  EXPECT_LE(reads_.size(), 3u);
+}
+
 TEST_F(SettledJobsTest, FinishedJobsOfAnEarlierVersionAreSettledAFewInASecond) {
   for (int i = 0; i < 60; ++i) {
     job("old-" + std::to_string(i), {{"cancel", true}});

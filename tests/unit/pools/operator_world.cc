@@ -162,6 +162,7 @@ struct OperatorWorld::Process : jobs::Telemetry, events::EventSink, notify::Post
   runtime::Manager::Config config(int life) const {
     runtime::Manager::Config config;
     if (operator_world.batch_jobs) config.batch_jobs.emplace();
+    config.namespaces = operator_world.namespaces;
     config.membership.id = "holdfast-" + std::to_string(life);
     config.membership.shards = 1;
     config.jobs.agent_image = "agent";

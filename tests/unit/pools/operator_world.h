@@ -54,6 +54,8 @@ class OperatorWorld {
 
   // Before start(): it runs batch/v1 Jobs, too.
   bool batch_jobs = false;
+  // Before start(): it works on these alone.
+  std::vector<std::string> namespaces;
   // The operator's Events, in order: "Job DurableJobCreated".
   std::vector<std::string> events;
 
