@@ -96,7 +96,10 @@ void JobObserver::observe(const Sight& sight) {
   for (std::size_t position = 0; position < view.runs.size(); ++position) {
     observe_pod(sight, position, pods[position]);
   }
-  if (job.job.spec.heartbeat || !job.job.stages.empty()) observe_leases_over(sight);
+  // Of a settled job any Lease leads back here (leads_back()).
+  if (job.job.spec.heartbeat || !job.job.stages.empty() || job.job.status.settled) {
+    observe_leases_over(sight);
+  }
 }
 
 void JobObserver::observe_pods(const Sight& sight) {

@@ -172,6 +172,9 @@ Task<std::optional<controller::ReconcileResult>> JobReconciler::reconcile_job(
   auto task = decide(*job, *memory);
   const Result<Decided> decided = co_await task;
   if (!decided) {
+    // No watch says that it has changed or is gone.
+    const bool is_kept = caches_.jobs()->is_kept(job->key());
+    if (is_kept && is_outdated(decided.error())) finished_.look_for(job->key());
     // A due verdict waits for this read: retry it at least as often as a write.
     controller::ReconcileResult result = failed(decided.error());
     result.wake_after = decided.error().retry_after.value_or(Duration::zero());

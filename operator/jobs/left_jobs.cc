@@ -5,6 +5,7 @@
 
 #include "client/kube/packed.h"
 #include "operator/codecs/at_rest.h"
+#include "operator/jobs/gone_namespace.h"
 #include "reconciler/names.h"
 
 namespace holdfast::jobs {
@@ -27,6 +28,7 @@ void LeftJobs::stop() {
   stopped_ = true;
   line_.clear();
   unread_.clear();
+  sought_.clear();
   loop_.cancel(std::exchange(timer_, 0));
 }
 
@@ -46,7 +48,11 @@ kube::ObjectPtr LeftJobs::leave(const codecs::JobPtr& job, std::uint64_t version
 }
 
 void LeftJobs::look_for(const std::string& key) {
-  if (stopped_ || !sought_.insert(key).second) return;
+  if (stopped_) return;
+  const auto [sought, is_new] = sought_.try_emplace(key, Search::kWaits);
+  // The answer under way may be older than what led here.
+  if (!is_new && sought->second == Search::kIsRead) sought->second = Search::kAgain;
+  if (!is_new) return;
   line_.push_back(key);
   loop_.post([this] { next(); });
 }
@@ -82,26 +88,45 @@ void LeftJobs::look_again() {
   next();
 }
 
+// The Role goes with its namespace, so a job of a namespace that is gone is forbidden.
+Task<bool> LeftJobs::is_gone(const Error& error, const std::string& namespace_) {
+  if (error.code == ErrorCode::kNotFound) co_return true;
+  if (error.code != ErrorCode::kForbidden) co_return false;
+  auto ask = is_of_gone_namespace(client_, error, namespace_);
+  co_return co_await ask;
+}
+
 Task<void> LeftJobs::look(std::string key) {
+  sought_[key] = Search::kIsRead;
   const std::string ns = kube::namespace_of(key);
   const std::string name = key.substr(ns.size() + 1);
   auto get =
       client_.get(kube::object_path(reconciler::kJobGroupPath, reconciler::kJobPlural, ns, name));
   const Result<JsonDocument> answer = co_await get;
+  bool is_known = answer.ok();
+  if (!answer) {
+    auto ask = is_gone(answer.error(), ns);
+    is_known = co_await ask;
+  }
   --reading_;
   if (stopped_) co_return;
   next();
-  if (!answer && answer.error().code != ErrorCode::kNotFound) {
+  const codecs::JobPtr known = caches_.job(key);
+  if (known && !caches_.holds_shard_of(*known)) {
+    sought_.erase(key);
+    co_return;
+  }
+  if (!is_known) {
     log_.debug("a job that has left the watch was not read",
                {{"job", key}, {"error", answer.error().message}});
+    sought_[key] = Search::kWaits;
     unread_.push_back(std::move(key));
     if (timer_ == 0) timer_ = loop_.call_after(kRetry, [this] { look_again(); });
     co_return;
   }
-  sought_.erase(key);
+  if (sought_.extract(key).mapped() == Search::kAgain) co_return look_for(key);
   const kube::ObjectPtr read = answer ? codecs::decode_cached_job(*answer) : nullptr;
   const codecs::JobPtr job = kube::as<codecs::CachedJob>(kube::whole(read));
-  const codecs::JobPtr known = caches_.job(key);
   if (known && (!job || job->uid != known->uid)) caches_.jobs()->drop(key);
   // An unsettled one is the watch's.
   const bool is_left = job && (job->job.status.settled || caches_.jobs()->is_kept(key));

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,6 +58,7 @@ class LeftJobs {
   void next();
   void look_again();
   Task<void> look(std::string key);
+  Task<bool> is_gone(const Error& error, const std::string& namespace_);
 
   Loop& loop_;
   kube::Client& client_;
@@ -65,9 +67,10 @@ class LeftJobs {
   const JobMemories& memories_;
   const std::function<void(const codecs::CachedJob&)> comes_back_;
   std::deque<std::string> line_;
-  std::vector<std::string> unread_;   // to be read again after kRetry
-  std::set<std::string> sought_;      // in one of these, or being read
-  std::set<std::string> answerless_;  // left while a write of ours had no answer
+  std::vector<std::string> unread_;  // to be read again after kRetry
+  enum class Search { kWaits, kIsRead, kAgain };
+  std::map<std::string, Search> sought_;  // in one of these, or being read; kAgain: once more
+  std::set<std::string> answerless_;      // left while a write of ours had no answer
   int reading_ = 0;
   bool stopped_ = false;
   TimerId timer_ = 0;

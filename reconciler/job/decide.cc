@@ -194,8 +194,11 @@ Decision decide(const JobView& view, Time now) {
   Plan plan(context);
   if (view.job.deleting) {
     decide_deleting(context, plan);
-    if (plan.decision().confirm) plan.decision().writes.clear();
-    return plan.decision();
+    Decision& decision = plan.decision();
+    if (decision.confirm) decision.writes.clear();
+    // Somebody else's finalizer may hold it for long.
+    decision.at_rest = !decision.confirm && decision.writes.empty() && is_at_rest(view);
+    return decision;
   }
   decide_by_phase(context, plan);
   plan.give_back_permit();
