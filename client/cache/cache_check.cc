@@ -123,7 +123,9 @@ CacheCheck::Difference CacheCheck::differs(const std::string& ns, std::uint64_t 
     if (!has) difference.reach = std::max(difference.reach, object->version);
   }
   cache_.store().for_each([&](const kube::ObjectPtr& object) {
-    if (object->namespace_ == ns && there.count(object->uid) == 0) difference.go.push_back(object);
+    // Nobody expects those that are kept in a list.
+    if (object->namespace_ != ns || cache_.is_kept(object->key())) return;
+    if (there.count(object->uid) == 0) difference.go.push_back(object);
   });
   return difference;
 }

@@ -103,7 +103,7 @@ void Informer::on_leave(Leave leave) { state_->leave = std::move(leave); }
 void Informer::keep(ObjectPtr object) {
   const std::string key = object->key();
   const ObjectPtr known = state_->store.stored(key);
-  if (known && known->uid == object->uid && known->version >= object->version) return;
+  if (known && known->version >= object->version) return;
   state_->kept.insert(key);
   std::vector<Change> changes;
   state_->put(std::move(object), changes);

@@ -146,7 +146,8 @@ void Informer::State::apply(const kube::WatchEvent& event, std::vector<Change>& 
     if (left && left != known) put(std::move(left), changes);
     if (store.stored(key) && kept.contains(key)) return;
   } else if (event.type != kube::WatchEventType::kDeleted) {
-    kept.erase(key);
+    const bool is_newer = !known || event.object->version > known->version;
+    if (is_newer) kept.erase(key);
   }
   apply_event(store, event, changes);
 }
@@ -184,7 +185,9 @@ void Informer::State::try_selector_later() {
 Task<void> Informer::State::try_selector(std::shared_ptr<State> state) {
   kube::Kind wanted = state->metadata;
   wanted.field_selector = state->field_selector;
-  auto call = state->deps.client.list(wanted, state->reflectors.front()->namespace_, "limit=1");
+  // The first namespace may be gone.
+  const std::size_t place = state->selector_tries++ % state->reflectors.size();
+  auto call = state->deps.client.list(wanted, state->reflectors[place]->namespace_, "limit=1");
   const auto page = co_await call;
   if (!state->running) co_return;
   if (!page.ok()) co_return state->try_selector_later();

@@ -101,6 +101,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   std::vector<std::function<void()>> progress_handlers;
   Leave leave;
   std::unordered_set<std::string> kept;  // keys
+  std::size_t selector_tries = 0;
   std::string field_selector;            // as asked for; `kind` has none while it is not known
   TimerId selector_timer = 0;
   bool running = false;
