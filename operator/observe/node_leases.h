@@ -65,12 +65,19 @@ class NodeLeases {
   reconciler::RecordTracker& tracker() { return tracker_; }
 
  private:
+  // The last answer of most_are_silent().
+  struct Most {
+    Duration window{0};
+    std::optional<SteadyTime> at;
+    bool are_silent = false;
+  };
   Loop& loop_;
   kube::Client& client_;
   const std::function<void()> on_answer_;
   cache::Informer informer_;
   reconciler::LiveClock clock_;
   reconciler::RecordTracker tracker_;
+  Most most_;
 };
 
 }  // namespace holdfast::observe
