@@ -2,7 +2,6 @@
 Leases are none of its business, also where it is bound to the control plane's own namespaces."""
 
 import itertools
-import uuid
 
 import pytest
 from fence import (
@@ -25,6 +24,7 @@ from fence import (
     wait_allowed,
 )
 from holdfast import OPERATOR_USER, allow_heartbeats
+from lives import wait_until_collector_knows
 from localcluster import wait_for
 
 CLUSTER = {"nodes": 1, "scheduler": False, "audit": False}
@@ -246,19 +246,9 @@ def test_a_deleted_jobs_lease_is_collected(fenced, propagation):
 
 def test_an_orphaned_lease_loses_its_owner(fenced):
     lease, _ = held_by_a_pod(fenced)
-    wait_until_collector_knows_leases(fenced)
+    wait_until_collector_knows(fenced, lease_path(HERE), {"metadata": {"name": new_name("ownerless")}})
     delete_job(fenced, lease, "Orphan")
     assert "ownerReferences" not in lease.get()["metadata"]
-
-
-def wait_until_collector_knows_leases(cluster):
-    """The garbage collector orphans the dependents that its own watch has shown it. It takes the
-    events of a kind in their order: it knows every older Lease once it has collected this one."""
-    absent = {"apiVersion": "v1", "kind": "ConfigMap", "name": "absent", "uid": str(uuid.uuid4())}
-    newest = expect(cluster.api("POST", lease_path(HERE), {
-        "metadata": {"name": new_name("ownerless"), "ownerReferences": [absent]}}))
-    path = lease_path(HERE, newest["metadata"]["name"])
-    wait_for("the garbage collector to see it", lambda: cluster.api("GET", path)[0] == 404, 60)
 
 
 def delete_job(cluster, lease, propagation):

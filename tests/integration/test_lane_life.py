@@ -6,6 +6,7 @@ import pytest
 
 from holdfast import QUICK_LEASES, Operator, job, operator_binary, runs
 from lane import LANE, BatchJobs, batch_job
+from lives import wait_until_collector_knows
 from localcluster import wait_for
 
 OPERATOR_FLAGS, OPERATOR_LEASES = LANE, QUICK_LEASES
@@ -148,7 +149,8 @@ def test_a_job_that_is_created_again_at_once_is_a_job_of_its_own(batch):
     wait_for("the DurableJobs before it to be gone", lambda: len(batch.durable.list()) == 1, 60)
 
 
-def test_an_orphaned_durable_job_runs_on(batch):
+def test_an_orphaned_durable_job_runs_on(batch, cluster):
+    wait_until_collector_knows(cluster, batch.durable.path, job("ownerless", suspend=True))
     batch.apply(batch_job("leaves", annotations=runs(6)))
     batch.wait("leaves", "active", lambda status: status.get("active") == 1)
     batch.delete("leaves", "Orphan")

@@ -2,7 +2,9 @@
 it, pods that the test plays itself, and words for what a job has come to."""
 
 import collections
+import copy
 import time
+import uuid
 
 from holdfast import FINALIZER, OPERATOR_USER, TERMINAL
 from localcluster import wait_for
@@ -142,3 +144,16 @@ def wait_no_pods(jobs, limit=150):
     """Until the namespace has no pod left. The garbage collector looks each 30 s for kinds that are
     new to it."""
     wait_for("all pods to be gone", lambda: not jobs.pods(), limit)
+
+
+def wait_until_collector_knows(cluster, path, manifest):
+    """Until the garbage collector watches the kind at this path. It orphans the dependents that its
+    own watch has shown it, and takes the events of a kind in their order: it knows every older object
+    once it has collected this one."""
+    absent = {"apiVersion": "v1", "kind": "ConfigMap", "name": "absent", "uid": str(uuid.uuid4())}
+    newest = copy.deepcopy(manifest)
+    newest["metadata"]["ownerReferences"] = [absent]
+    status, answer = cluster.api("POST", path, newest)
+    assert status == 201, answer
+    newest_path = f"{path}/{manifest['metadata']['name']}"
+    wait_for("the garbage collector to see it", lambda: cluster.api("GET", newest_path)[0] == 404, 60)
