@@ -225,6 +225,9 @@ struct Status {
   // Nothing is left to do for the job but to let its pods go, and what its time to live asks for.
   // Replicas do not watch it any more.
   bool settled = false;
+  // The shard whose holder works on the job: "7-of-32". Empty: nobody has looked at it yet. With
+  // another number of shards it means nothing.
+  std::string shard;
   bool operator==(const Status&) const = default;
 
   const Condition* condition(const std::string& type) const;
@@ -267,6 +270,7 @@ constexpr void fields(Io& io, X& status) {
   io("notifications", status.notifications, {.at_rest = true, .least = 0, .most = kCountLimit});
   io.by_codec("outbox", status.outbox, {.at_rest = true});
   io("settled", status.settled, {.at_rest = true});
+  io("shard", status.shard, {.at_rest = true});
 }
 static_assert(names_all<Status>());
 

@@ -25,7 +25,7 @@ struct Job {
   bool holds_outbox = false;     // it has kOutboxFinalizer
   bool orphans = false;          // its deletion leaves its pods to themselves
   // Of a job that runs a batch/v1 Job (lane/). Its shard, fixed when it was made: "<label>/<uid>",
-  // where the label is shard_label() and the UID decides if that means nothing any more.
+  // where the label is shard_label(). The Job's UID decides if there is no label that means anything.
   std::string fixed_shard;
   std::string hostname;   // of the pods of an Indexed job, before "-<index>"; empty: the job's name
   bool has_pool = false;  // any of its stages

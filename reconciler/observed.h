@@ -280,7 +280,10 @@ struct JobView {
   std::vector<RunView> runs;  // of job.status.runs, each at its position
   Observed observed;
   std::vector<LeaseOver> leases_over;  // only of a job with a heartbeat, or with stages
-  std::string shard_label{};           // what its pods' labels should say
+  // What its status and its pods' labels should say. Empty: not known.
+  std::string shard_label{};
+  bool selects_shards = false;     // replicas watch jobs by the shard in their status
+  bool belongs_elsewhere = false;  // reconciler/shards.h
 
   // The view of the run at this position in status.runs; an empty one if `runs` is shorter.
   const RunView& seen(std::size_t position) const;

@@ -76,13 +76,23 @@ std::vector<std::string> planned_members(const ShardsView& view) {
 
 }  // namespace
 
-const std::string& shard_key(const Job& job) {
+std::string shard_key(const Job& job) {
+  return fixed_shard_key(job.status.shard, own_shard_key(job));
+}
+
+const std::string& own_shard_key(const Job& job) {
   if (job.queue || job.has_pool) return job.namespace_;
   return job.fixed_shard.empty() ? job.uid : job.fixed_shard;
 }
 
-std::string fixed_shard_key(const std::string& label, const std::string& uid) {
-  return label.empty() ? uid : label + "/" + uid;
+bool belongs_elsewhere(const Job& job, int shards) {
+  if (!job.queue && !job.has_pool) return false;
+  if (is_terminal(job.status.phase) || job.deleting) return false;
+  return shard_of(shard_key(job), shards) != shard_of(own_shard_key(job), shards);
+}
+
+std::string fixed_shard_key(const std::string& label, const std::string& own) {
+  return label.empty() ? own : label + "/" + own;
 }
 
 int shard_of(const std::string& key, int shards) {

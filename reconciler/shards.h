@@ -19,14 +19,20 @@ namespace holdfast::reconciler {
 
 inline constexpr int kMaxShards = 1024;
 
+// The key of the shard whose holder works on the job: that of its status, by which replicas select.
+// If it has none, or one of another number of shards, it is own_shard_key().
+std::string shard_key(const Job& job);
 // A job's shard depends on its UID, or on its namespace if it has a queue or a pool. So one replica
 // knows all jobs of a queue or a pool, and these have the same shard. Without a queue, a job that
 // runs a batch/v1 Job keeps the shard that it was made with, which is that Job's.
-const std::string& shard_key(const Job& job);
+const std::string& own_shard_key(const Job& job);
+// The status says a shard that the job's queue or pool does not have, as after a restore. Its holder
+// does one thing for the job: it writes the right one.
+bool belongs_elsewhere(const Job& job, int shards);
 // In [0, shards). Of the key "<label>/<rest>" it is the labelled shard, if there are still as many.
 int shard_of(const std::string& key, int shards);
-// The key of a job with this label; the UID if the label is empty.
-std::string fixed_shard_key(const std::string& label, const std::string& uid);
+// The key of a job with this label; `own` if the label is empty.
+std::string fixed_shard_key(const std::string& label, const std::string& own);
 
 // The value of kShardLabel of a job's pods: "7-of-32". So replicas need to watch the pods of their
 // own shards only. With another number of shards, an old label means nothing.

@@ -117,31 +117,44 @@ void Informer::drop(const std::string& key) {
 }
 
 bool Informer::is_kept(const std::string& key) const { return state_->kept.contains(key); }
-bool Informer::is_unselected() const {
-  return !state_->field_selector.empty() && state_->kind.field_selector.empty();
-}
+bool Informer::is_unselected() const { return state_->is_unselected(); }
 
-void Informer::widen(const std::string& label_selector) {
-  state_->select(label_selector);
+void Informer::widen(const Selector& selector) {
+  state_->select(selector);
   ++state_->widened;
   if (!state_->running) return;
   for (const auto& reflector : state_->reflectors) {
-    state_->feed(*reflector, reflector->machine.widened());
+    // The selector in use may be another one than that of the list.
+    const bool has_all = reflector->listed == state_->selector();
+    if (has_all) {
+      reflector->widened = state_->widened;
+    } else {
+      state_->feed(*reflector, reflector->machine.widened());
+    }
   }
 }
 
-void Informer::narrow(const std::string& label_selector,
-                      const std::function<bool(const ObjectPtr& object)>& keep) {
-  state_->select(label_selector);
-  std::vector<std::string> dropped;
+std::vector<ObjectPtr> Informer::narrow(const Selector& selector,
+                                        const std::function<bool(const ObjectPtr& object)>& keep) {
+  std::vector<ObjectPtr> dropped;
+  if (!state_->select(selector)) return dropped;
   state_->store.for_each([&](const ObjectPtr& object) {
-    if (!keep(object)) dropped.push_back(object->key());
+    if (!keep(object)) dropped.push_back(object);
   });
-  for (const std::string& key : dropped) state_->store.erase(key);
-  if (!state_->running) return;
+  for (const ObjectPtr& object : dropped) {
+    state_->kept.erase(object->key());
+    state_->store.erase(object->key());
+  }
+  if (!state_->running) return dropped;
   for (const auto& reflector : state_->reflectors) {
+    reflector->listed.reset();
     state_->feed(*reflector, reflector->machine.narrowed());
   }
+  return dropped;
+}
+
+void Informer::report_gone(ObjectPtr dropped) {
+  state_->deliver({{std::move(dropped), nullptr, false}});
 }
 
 std::uint64_t Informer::widened(const std::string& namespace_) const {

@@ -25,6 +25,13 @@
 
 namespace holdfast::cache {
 
+// Which objects of a kind are wanted, as kube::Kind has it.
+struct Selector {
+  std::string labels;
+  std::string fields;
+  bool operator==(const Selector&) const = default;
+};
+
 class Informer {
  public:
   struct Dependencies {
@@ -77,13 +84,17 @@ class Informer {
   // Drops the watches and lists again, consistently.
   void relist();
 
-  // Changes which objects are wanted. widen(): the new label selector selects all objects that the
-  // old one does, and more. Everything is listed again, consistently. narrow(): it selects fewer,
-  // and `keep` says which. The others leave the store without a change, because they are not
-  // deleted, and nothing is listed. Before start(), both only set the selector. Not from a handler.
-  void widen(const std::string& label_selector);
-  void narrow(const std::string& label_selector,
-              const std::function<bool(const ObjectPtr& object)>& keep);
+  // Changes which objects are wanted. widen(): the new selector selects all objects that the old one
+  // does, and more. Everything is listed again, consistently. narrow(): it selects fewer, and `keep`
+  // says which. The others leave the store without a change, because they are not deleted, and
+  // nothing is listed. It returns them. Before start(), both only set the selector. If the server
+  // cannot select, or the selector stays the same, nothing leaves. Nor is anything listed, if the
+  // last list had this selector. Not from a handler.
+  void widen(const Selector& selector);
+  std::vector<ObjectPtr> narrow(const Selector& selector,
+                                const std::function<bool(const ObjectPtr& object)>& keep);
+  // Tells the handlers of such an object as if it were deleted.
+  void report_gone(ObjectPtr dropped);
   // How often widen() had been called when the last list of this namespace began that is in the
   // store.
   std::uint64_t widened(const std::string& namespace_) const;

@@ -106,6 +106,7 @@ Actions Informer::State::carry_out(Reflector& reflector, Action& action,
     reflector.version = swap->version;
     // A list under way begins again when the selector changes.
     reflector.widened = widened;
+    reflector.listed = selector();
   } else if (auto* apply = std::get_if<action::Apply>(&action)) {
     for (const kube::WatchEvent& event : apply->events) this->apply(event, changes);
     reflector.version = apply->version;
@@ -163,7 +164,7 @@ void Informer::State::put(ObjectPtr object, std::vector<Change>& changes) {
 bool Informer::State::unselect(const Error& error) {
   constexpr std::string_view kUnknown = "field label not supported";
   const bool is_unknown = error.message.find(kUnknown) != std::string::npos;
-  if (kind.field_selector.empty() || !is_unknown) return false;
+  if (!running || kind.field_selector.empty() || !is_unknown) return false;
   field_selector = std::exchange(kind.field_selector, "");
   metadata.field_selector.clear();
   deps.log.warn("the API server cannot select by a field of this version; everything is watched",
@@ -192,15 +193,25 @@ Task<void> Informer::State::try_selector(std::shared_ptr<State> state) {
   if (!state->running) co_return;
   if (!page.ok()) co_return state->try_selector_later();
   state->kind.field_selector = state->metadata.field_selector = state->field_selector;
-  for (const auto& reflector : state->reflectors) {
-    state->feed(*reflector, reflector->machine.widened());
+  state->list_anew();
+}
+
+void Informer::State::list_anew(const Reflector* but) {
+  for (const auto& reflector : reflectors) {
+    if (reflector.get() != but) feed(*reflector, reflector->machine.widened());
   }
 }
 
 // The selector of requests to come. Lists and watches under way are replaced.
-void Informer::State::select(const std::string& label_selector) {
-  kind.label_selector = label_selector;
-  metadata.label_selector = label_selector;
+bool Informer::State::select(const Selector& selector) {
+  const Selector before = this->selector();
+  kind.label_selector = metadata.label_selector = selector.labels;
+  if (is_unselected()) {
+    field_selector = selector.fields;  // for the next try
+  } else {
+    kind.field_selector = metadata.field_selector = selector.fields;
+  }
+  return this->selector() != before;
 }
 
 const kube::Kind& Informer::State::kind_of(action::Wanted wanted) const {
@@ -226,8 +237,9 @@ Task<void> Informer::State::run_list(std::shared_ptr<State> state, Reflector& re
     }
     state->feed(reflector, reflector.machine.page(action.epoch, std::move(*page), now));
   } else {
-    state->unselect(page.error());
+    const bool selects_no_more = state->unselect(page.error());
     state->feed(reflector, reflector.machine.list_failed(action.epoch, page.error(), now));
+    if (selects_no_more) state->list_anew(&reflector);
   }
 }
 
@@ -258,10 +270,13 @@ void Informer::State::open_watch(Reflector& reflector, const action::Watch& watc
       return machine.events(epoch, std::move(events), now);
     });
   };
-  handlers.on_end = [with_state, epoch](std::optional<Error> error) {
+  handlers.on_end = [with_state, epoch, weak = weak_from_this()](std::optional<Error> error) {
+    const std::shared_ptr<State> state = weak.lock();
+    const bool selects_no_more = state && error && state->unselect(*error);
     with_state([&](ReflectorMachine& machine, SteadyTime now) {
       return machine.watch_ended(epoch, error, now);
     });
+    if (selects_no_more) state->list_anew();
   };
   reflector.watch = deps.client.watch(kind, reflector.namespace_, watch.query, watch.timeout,
                                       std::move(handlers));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,10 +31,12 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     TimerId timer = 0;
     std::uint64_t version = 0;  // of the store, at most one turn behind the machine
     std::uint64_t widened = 0;  // how often, when the list in the store began
-    bool delivered = false;     // the first list
-    bool live = false;          // as last reported
-    bool fresh = false;         // likewise
-    bool to_refresh = false;    // the machine is notified in a turn of its own
+    // The store has all that this selects; none: no list has come since the selector changed.
+    std::optional<Selector> listed;
+    bool delivered = false;   // the first list
+    bool live = false;        // as last reported
+    bool fresh = false;       // likewise
+    bool to_refresh = false;  // the machine is notified in a turn of its own
     SteadyTime last_life{};
   };
 
@@ -77,12 +80,18 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   void close_watch(Reflector& reflector);
   void arm_timer(Reflector& reflector, const action::ArmTimer& timer);
   const kube::Kind& kind_of(action::Wanted wanted) const;
-  void select(const std::string& label_selector);
+  // Of requests to come.
+  Selector selector() const { return {kind.label_selector, kind.field_selector}; }
+  // False: requests select as before.
+  bool select(const Selector& selector);
+  // The selector has changed. Lists under way begin again. `but`: this one lists by itself.
+  void list_anew(const Reflector* but = nullptr);
+  bool is_unselected() const { return !field_selector.empty() && kind.field_selector.empty(); }
   // The server says that this object is gone. What the store has of it then; null: nothing.
   ObjectPtr stays(const ObjectPtr& stored, std::uint64_t version);
   void apply(const kube::WatchEvent& event, std::vector<Change>& changes);
   void put(ObjectPtr object, std::vector<Change>& changes);
-  // True: the server does not know the field that selects, and from now on all is wanted.
+  // True: the server does not know a field that selects, and from now on all is wanted.
   bool unselect(const Error& error);
   void try_selector_later();
   static Task<void> try_selector(std::shared_ptr<State> state);
@@ -102,7 +111,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   Leave leave;
   std::unordered_set<std::string> kept;  // keys
   std::size_t selector_tries = 0;
-  std::string field_selector;            // as asked for; `kind` has none while it is not known
+  std::string field_selector;  // as asked for; `kind` has none while it is not known
   TimerId selector_timer = 0;
   bool running = false;
   bool live = false;

@@ -13,8 +13,8 @@ std::string collection_target(const Kind& kind, const std::string& namespace_,
     separator = '&';
   };
   if (!query.empty()) append(query);
-  if (!kind.label_selector.empty()) append("labelSelector=" + percent_encode(kind.label_selector));
-  if (!kind.field_selector.empty()) append("fieldSelector=" + percent_encode(kind.field_selector));
+  if (!kind.label_selector.empty()) append("labelSelector=" + encode_selector(kind.label_selector));
+  if (!kind.field_selector.empty()) append("fieldSelector=" + encode_selector(kind.field_selector));
   return target;
 }
 

@@ -7,5 +7,8 @@
 namespace holdfast::kube {
 
 std::string percent_encode(const std::string& text);
+// Of a query parameter's value: "," "!" and "=" stay. A selector may be some KB long, and most of it
+// are these.
+std::string encode_selector(const std::string& text);
 
 }  // namespace holdfast::kube

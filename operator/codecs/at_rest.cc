@@ -219,7 +219,7 @@ kube::Kind job_kind() {
   kind.name = "durablejobs";
   kind.group_path = reconciler::kJobGroupPath;
   kind.plural = reconciler::kJobPlural;
-  kind.field_selector = "status.settled!=true";
+  kind.field_selector = kUnsettled;
   kind.decode = decode_cached_job;
   return kind;
 }

@@ -24,6 +24,7 @@ kube::ObjectPtr settled_job(const CachedJob& job, const reconciler::Status& stat
                             std::uint64_t version);
 
 // What the caches of jobs and pods watch: of jobs those that are not settled.
+inline constexpr const char* kUnsettled = "status.settled!=true";
 kube::Kind job_kind();
 kube::Kind pod_kind();
 

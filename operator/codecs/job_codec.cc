@@ -177,9 +177,9 @@ void decode_lane(const JsonView& meta, CachedJob& cached) {
   if (source.empty() || source.size() > kMostSource) return;
   cached.source = std::move(source);
   const std::string label = string_at(at(meta, "labels"), reconciler::kShardLabel);
-  if (!label.empty() && label.size() <= kMostShardLabel) {
-    cached.job.fixed_shard = reconciler::fixed_shard_key(label, cached.uid);
-  }
+  cached.job.fixed_shard =
+      reconciler::fixed_shard_key(label.size() <= kMostShardLabel ? label : "",
+                                  cached.owner_uid.empty() ? cached.uid : cached.owner_uid);
   std::string name = string_at(annotations, reconciler::kBatchJobNameAnnotation);
   const bool is_label =
       name.size() <= kMostHostname &&

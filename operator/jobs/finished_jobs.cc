@@ -12,18 +12,13 @@ namespace {
 // Until the walk after the next one.
 constexpr std::chrono::minutes kHorizon{25};
 
-kube::Kind settled_kind() {
-  kube::Kind kind = codecs::job_kind();
-  kind.field_selector = "status.settled=true";
-  return kind;
-}
-
 }  // namespace
 
 FinishedJobs::FinishedJobs(Dependencies dependencies, std::vector<std::string> namespaces)
     : deps_(std::move(dependencies)),
-      left_(deps_.loop, deps_.client, deps_.log, deps_.caches, deps_.memories,
-            [this](const codecs::CachedJob& job) { uncount(job); }),
+      left_(
+          deps_.loop, deps_.client, deps_.log, deps_.caches, deps_.memories,
+          [this](const codecs::CachedJob& job) { uncount(job); }, deps_.look),
       settle_line_(deps_.loop, deps_.look),
       namespaces_(std::move(namespaces)) {
   if (namespaces_.empty()) namespaces_.emplace_back();
@@ -38,7 +33,7 @@ void FinishedJobs::gained() {
   // Shards that come and go put no walk off.
   if (!begun_ || walks_soon_) return;
   walks_soon_ = true;
-  if (!pages_) walk_after(kFirstWalk);
+  if (!walk_) walk_after(kFirstWalk);
 }
 
 void FinishedJobs::lost(int shard) {
@@ -103,8 +98,8 @@ void FinishedJobs::walk_after(Duration delay) {
   if (stopped_) return;
   walk_timer_ = deps_.loop.call_after(delay, [this] {
     walk_timer_ = 0;
-    if (!pages_) {
-      pages_.emplace(kPage);
+    if (!walk_) {
+      walk_.emplace(Walk{deps_.caches.selects_held("status.settled=true").fields});
       walks_soon_ = false;
     }
     spawn(walk_on());
@@ -114,8 +109,10 @@ void FinishedJobs::walk_after(Duration delay) {
 Task<void> FinishedJobs::walk_on() {
   // Everything is watched, and the server would refuse the selector.
   if (deps_.caches.jobs()->is_unselected()) co_return walk_ends(kWhileUnselected);
-  const std::string& namespace_ = namespaces_[place_];
-  auto list = deps_.client.list(settled_kind(), namespace_, pages_->query());
+  const std::string& namespace_ = namespaces_[walk_->place];
+  kube::Kind settled = codecs::job_kind();
+  settled.field_selector = walk_->selector;
+  auto list = deps_.client.list(settled, namespace_, walk_->pages.query());
   const Result<kube::ListPage> page = co_await list;
   if (stopped_) co_return;
   if (!page) {
@@ -123,40 +120,39 @@ Task<void> FinishedJobs::walk_on() {
                     {{"namespace", namespace_}, {"error", page.error().message}});
     const ErrorCode code = page.error().code;
     if (code == ErrorCode::kForbidden || code == ErrorCode::kNotFound) co_return skip();
-    co_return walk_after(pages_->goes_on_after(page.error()) ? Duration(kPause) : kRetry);
+    co_return walk_after(walk_->pages.goes_on_after(page.error()) ? Duration(kPause) : kRetry);
   }
   for (const kube::ObjectPtr& object : page->items) {
     const auto job = kube::as<codecs::CachedJob>(kube::whole(object));
     // The census counts those that the cache has.
     if (!deps_.caches.holds_shard_of(*job) || deps_.caches.job(job->key())) continue;
-    ++walked_[deps_.caches.shard_of(*job)][job->namespace_][to_string(job->job.status.phase)];
+    ++walk_->found[deps_.caches.shard_of(*job)][job->namespace_][to_string(job->job.status.phase)];
     see(*job);
   }
-  pages_->took(*page);
-  if (pages_->done()) co_return next_namespace();
+  walk_->pages.took(*page);
+  if (walk_->pages.done()) co_return next_namespace();
   walk_after(kPause);
 }
 
 void FinishedJobs::next_namespace() {
-  pages_.emplace(kPage);
-  if (++place_ == namespaces_.size()) return walk_ends(kBetweenWalks);
+  walk_->pages = kube::Pages(kPage);
+  if (++walk_->place == namespaces_.size()) return walk_ends(kBetweenWalks);
   walk_after(kPause);
 }
 
 // The namespace is gone, or the right to read it. Its jobs wait; those of the others do not.
 void FinishedJobs::skip() {
-  const std::string& namespace_ = namespaces_[place_];
+  const std::string& namespace_ = namespaces_[walk_->place];
   for (const auto& [shard, namespaces] : counts_) {
     const auto before = namespaces.find(namespace_);
-    if (before != namespaces.end()) walked_[shard][namespace_] = before->second;
+    if (before != namespaces.end()) walk_->found[shard][namespace_] = before->second;
   }
   next_namespace();
 }
 
 void FinishedJobs::walk_ends(Duration next) {
-  counts_ = std::exchange(walked_, {});
-  pages_.reset();
-  place_ = 0;
+  counts_ = std::move(walk_->found);
+  walk_.reset();
   walk_after(walks_soon_ ? Duration(kFirstWalk) : next);
 }
 

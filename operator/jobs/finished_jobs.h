@@ -62,6 +62,7 @@ class FinishedJobs {
   void stop();
   // See LeftJobs.
   void look_for(const std::string& key) { left_.look_for(key); }
+  bool is_sought(const std::string& key) const { return left_.is_sought(key); }
   void written(const std::string& key) { left_.written(key); }
   // The shard is ours, or no longer ours.
   void gained();
@@ -99,10 +100,13 @@ class FinishedJobs {
   // By shard, namespace and phase.
   using Counts = std::map<int, std::map<std::string, JobCensus::Phases>>;
   Counts counts_;
-  // The walk under way: what it has found, and the page that is next. None: it is over.
-  Counts walked_;
-  std::size_t place_ = 0;  // in namespaces_
-  std::optional<kube::Pages> pages_;
+  struct Walk {
+    std::string selector;  // of the shards that were held when it began
+    Counts found{};
+    std::size_t place = 0;  // in namespaces_
+    kube::Pages pages{kPage};
+  };
+  std::optional<Walk> walk_;              // none: none is under way
   std::multimap<Time, std::string> due_;  // keys
   // UIDs by key. Each is reconciled at once, because it left.
   std::map<std::string, std::string> resting_;

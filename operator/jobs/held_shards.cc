@@ -58,7 +58,7 @@ void HeldShards::look_at_all(const IsMeant& is_meant) {
   // If the cache lacks its job, a Lease leads back to it.
   caches_.heartbeats().cached().for_each([&](const codecs::HeartbeatPtr& lease) {
     const std::string key = lease->namespace_ + "/" + lease->job_name;
-    if (leads_back(*lease) && !caches_.job(key)) look_(key);
+    if (leads_back(*lease) && caches_.may_be_ours(*lease) && !caches_.job(key)) look_(key);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "operator/jobs/job_caches.h"
 
 #include "operator/jobs/pod_index.h"
+#include "operator/jobs/shard_selectors.h"
 #include "reconciler/outage.h"
 #include "reconciler/shards.h"
 
@@ -9,13 +10,14 @@ namespace holdfast::jobs {
 JobCaches::JobCaches(cache::View<codecs::CachedJob> jobs, cache::View<codecs::CachedPod> pods,
                      observe::HeartbeatMonitor& heartbeats,
                      const membership::Membership& membership,
-                     const observe::NamespaceReadings& readings, const PodShards& pod_shards)
+                     const observe::NamespaceReadings& readings,
+                     const WatchedShards& watched_shards)
     : jobs_(jobs),
       pods_(pods),
       heartbeats_(heartbeats),
       membership_(membership),
       readings_(readings),
-      pod_shards_(pod_shards) {
+      watched_shards_(watched_shards) {
   add_pod_indexes(pods_->store());
 }
 
@@ -35,8 +37,26 @@ void JobCaches::own_pods_lag(const codecs::CachedJob& job, int pods) const {
   }
 }
 
+cache::Selector JobCaches::selects_held(const std::string& requirement) const {
+  return by_job_shard(requirement, membership_.held_shards(), membership_.shards());
+}
+
 int JobCaches::in_all_shards(int watched) const {
-  return reconciler::in_all_shards(watched, pod_shards_.shards_read(), membership_.shards());
+  return reconciler::in_all_shards(watched, watched_shards_.read_shards(), membership_.shards());
+}
+
+bool JobCaches::may_be_ours(const codecs::CachedHeartbeat& lease) const {
+  const std::string& ns = lease.namespace_;
+  const auto labelled = reconciler::labelled_shard(lease.shard_label, membership_.shards());
+  if (labelled) return shows_all(*labelled, ns);
+  return shows_all(membership_.shard_of(lease.owner_uid), ns) ||
+         shows_all(membership_.shard_of(ns), ns);
+}
+
+bool JobCaches::counts_here(const codecs::CachedJob& job) const {
+  return reconciler::belongs_elsewhere(job.job, membership_.shards())
+             ? membership_.holds(reconciler::own_shard_key(job.job))
+             : holds_shard_of(job);
 }
 
 int JobCaches::shard_of(const codecs::CachedPod& pod) const {

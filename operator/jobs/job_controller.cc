@@ -12,7 +12,7 @@ JobController::JobController(const Dependencies& dependencies, const Config& con
     : loop_(dependencies.loop),
       client_(dependencies.client),
       caches_(dependencies.jobs, dependencies.pods, dependencies.heartbeats,
-              dependencies.membership, dependencies.readings, dependencies.pod_shards),
+              dependencies.membership, dependencies.readings, dependencies.watched_shards),
       silences_(loop_, client_, caches_, dependencies.nodes),
       neighbours_(dependencies.neighbours),
       executor_(loop_, client_, dependencies.membership, dependencies.telemetry,

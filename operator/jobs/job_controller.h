@@ -32,8 +32,8 @@
 #include "operator/jobs/job_triggers.h"
 #include "operator/jobs/pod_creations.h"
 #include "operator/jobs/pod_index.h"
-#include "operator/jobs/pod_shards.h"
 #include "operator/jobs/stray_pods.h"
+#include "operator/jobs/watched_shards.h"
 #include "operator/membership/membership.h"
 #include "operator/observe/heartbeat_monitor.h"
 #include "operator/observe/namespace_readings.h"
@@ -58,7 +58,7 @@ class JobController : public controller::Controller {
     observe::WindowKeeper& windows;
     membership::Membership& membership;
     const observe::NamespaceReadings& readings;
-    const PodShards& pod_shards;
+    const WatchedShards& watched_shards;
     JobNeighbours neighbours;
   };
   struct Config {
@@ -88,7 +88,7 @@ class JobController : public controller::Controller {
   // A namespace was read later than the others; "" means all.
   void begin_namespace(const std::string& watched) { shards_.look_at_namespace(watched); }
   // The pods of these shards in this watched namespace were read; "" means all.
-  void begin_pods(const std::set<int>& shards, const std::string& watched) {
+  void begin_shards(const std::set<int>& shards, const std::string& watched) {
     shards_.look_at_shards(shards, watched);
   }
   // The pod has left the cache, but is not deleted.

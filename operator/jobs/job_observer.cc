@@ -6,6 +6,7 @@
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
+#include "reconciler/shards.h"
 
 namespace holdfast::jobs {
 
@@ -28,7 +29,7 @@ reconciler::JobView JobObserver::view(const codecs::CachedJob& job, JobMemory& m
   const auto find = [&](const std::string& name) { return deps_.caches.pod(job.namespace_, name); };
   view.job = job.job;
   view.pods = pods_to_judge(job, indexed_pods(job, with_settled), find, live);
-  view.shard_label = deps_.membership.shard_label(deps_.caches.shard_of(job));
+  observe_shard(job, view);
   view.runs.resize(job.job.status.runs.size());
   deps_.neighbours.show_slots(job, view);
   view.observed.confirmed = live.count(reconciler::kNoRun) != 0;
@@ -38,6 +39,14 @@ reconciler::JobView JobObserver::view(const codecs::CachedJob& job, JobMemory& m
   view.observed.highest_attempt = memory.highest_attempt;
   observe(sight);
   return view;
+}
+
+void JobObserver::observe_shard(const codecs::CachedJob& job, reconciler::JobView& view) const {
+  view.selects_shards = !deps_.caches.jobs()->is_unselected();
+  view.belongs_elsewhere = reconciler::belongs_elsewhere(job.job, deps_.membership.shards());
+  view.shard_label = deps_.membership.shard_label(
+      view.belongs_elsewhere ? deps_.membership.shard_of(reconciler::own_shard_key(job.job))
+                             : deps_.caches.shard_of(job));
 }
 
 std::vector<codecs::PodPtr> JobObserver::indexed_pods(const codecs::CachedJob& job,

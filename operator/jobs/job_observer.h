@@ -52,6 +52,7 @@ class JobObserver {
     // Null: it was not read live.
     const LiveRun* read(const reconciler::Run& run) const;
   };
+  void observe_shard(const codecs::CachedJob& job, reconciler::JobView& view) const;
   std::vector<codecs::PodPtr> indexed_pods(const codecs::CachedJob& job, bool with_settled) const;
   void update_memory(const Sight& sight) const;
   void observe(const Sight& sight);

@@ -100,6 +100,10 @@ Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
     if (leads_back(key)) finished_.look_for(key);
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
+  // It has left the watch, and is read first.
+  if (finished_.is_sought(key)) {
+    co_return released ? controller::ReconcileResult{} : failed(released.error());
+  }
   const auto claim = claim_of(*job);
   if (!claim) {
     memories_.forget(key);
@@ -107,8 +111,8 @@ Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
     finished_.forget(key);
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
-  // It is reconciled when its shard's pods have been read.
-  if (!caches_.has_read_pods(claim->shard, job->namespace_)) {
+  // It is reconciled when its shard has been read.
+  if (!caches_.has_read(claim->shard, job->namespace_)) {
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
   auto task = reconcile_claimed(key, job, *claim, look);
@@ -155,8 +159,9 @@ Task<controller::ReconcileResult> JobReconciler::reconcile_claimed(
     auto shown = memories_.own_writes_shown(current->namespace_, memory);
     co_await shown;
     current = caches_.job(key);
-    const bool is_same = current && current->uid == memory->uid && membership_.holds(claim);
-    if (!is_same || memories_.lags(current->namespace_, *memory)) {
+    const bool is_same = current && current->uid == memory->uid && membership_.holds(claim) &&
+                         membership_.covers(claim, reconciler::shard_key(current->job));
+    if (!is_same || memories_.lags(current->namespace_, *memory) || finished_.is_sought(key)) {
       co_return again_after(std::chrono::milliseconds(1));
     }
   }
@@ -242,14 +247,15 @@ bool JobReconciler::leads_back(const std::string& key) {
   const std::optional<std::string> left = finished_.take_left(key);
   const auto pods = caches_.pods().by_index(kByJob, key);
   const bool has_pod = std::any_of(pods.begin(), pods.end(), [&](const codecs::PodPtr& pod) {
-    return !pod->job_name.empty() && caches_.holds_shard(caches_.shard_of(*pod)) &&
+    return !pod->job_name.empty() && caches_.shows_all(caches_.shard_of(*pod), pod->namespace_) &&
            (!left || pod->names(*left));
   });
   if (has_pod) return true;
   const std::string ns = kube::namespace_of(key);
   const auto leases = caches_.heartbeats().of_job(ns, key.substr(ns.size() + 1));
   return std::any_of(leases.begin(), leases.end(), [&](const codecs::HeartbeatPtr& lease) {
-    return jobs::leads_back(*lease) && (!left || lease->owner_uid == *left);
+    return jobs::leads_back(*lease) && caches_.may_be_ours(*lease) &&
+           (!left || lease->owner_uid == *left);
   });
 }
 

@@ -12,13 +12,15 @@ namespace holdfast::jobs {
 
 LeftJobs::LeftJobs(Loop& loop, kube::Client& client, Log log, const JobCaches& caches,
                    const JobMemories& memories,
-                   std::function<void(const codecs::CachedJob& job)> comes_back)
+                   std::function<void(const codecs::CachedJob& job)> comes_back,
+                   std::function<void(const std::string& key)> read)
     : loop_(loop),
       client_(client),
       log_(std::move(log)),
       caches_(caches),
       memories_(memories),
-      comes_back_(std::move(comes_back)) {
+      comes_back_(std::move(comes_back)),
+      read_(std::move(read)) {
   caches_.jobs()->on_leave([this](const kube::ObjectPtr& stored, std::uint64_t version) {
     return leave(kube::as<codecs::CachedJob>(stored), version);
   });
@@ -33,7 +35,7 @@ void LeftJobs::stop() {
 }
 
 kube::ObjectPtr LeftJobs::leave(const codecs::JobPtr& job, std::uint64_t version) {
-  if (stopped_ || !caches_.holds_shard_of(*job)) return nullptr;
+  if (stopped_ || !caches_.counts_here(*job)) return nullptr;
   const JobMemories::Ptr memory = memories_.find(*job);
   const kube::ObjectPtr& left = memory ? memory->leaving.left : nullptr;
   if (left && (version == 0 || left->version == version)) return left;
@@ -82,6 +84,12 @@ void LeftJobs::next() {
   }
 }
 
+void LeftJobs::look_later(std::string key) {
+  sought_[key] = Search::kWaits;
+  unread_.push_back(std::move(key));
+  if (timer_ == 0) timer_ = loop_.call_after(kRetry, [this] { look_again(); });
+}
+
 void LeftJobs::look_again() {
   timer_ = 0;
   for (std::string& key : std::exchange(unread_, {})) line_.push_back(std::move(key));
@@ -112,25 +120,28 @@ Task<void> LeftJobs::look(std::string key) {
   if (stopped_) co_return;
   next();
   const codecs::JobPtr known = caches_.job(key);
-  if (known && !caches_.holds_shard_of(*known)) {
+  if (known && !caches_.counts_here(*known)) {
     sought_.erase(key);
     co_return;
   }
   if (!is_known) {
     log_.debug("a job that has left the watch was not read",
                {{"job", key}, {"error", answer.error().message}});
-    sought_[key] = Search::kWaits;
-    unread_.push_back(std::move(key));
-    if (timer_ == 0) timer_ = loop_.call_after(kRetry, [this] { look_again(); });
-    co_return;
+    co_return look_later(std::move(key));
   }
-  if (sought_.extract(key).mapped() == Search::kAgain) co_return look_for(key);
   const kube::ObjectPtr read = answer ? codecs::decode_cached_job(*answer) : nullptr;
   const codecs::JobPtr job = kube::as<codecs::CachedJob>(kube::whole(read));
-  if (known && (!job || job->uid != known->uid)) caches_.jobs()->drop(key);
+  const bool is_here = job && caches_.counts_here(*job);
+  if (is_here && !caches_.holds_shard_of(*job)) {
+    caches_.jobs()->keep(read);
+    co_return look_later(std::move(key));
+  }
+  if (sought_.extract(key).mapped() == Search::kAgain) co_return look_for(key);
+  if (known) read_(key);
+  if (known && (!is_here || job->uid != known->uid)) caches_.jobs()->drop(key);
   // An unsettled one is the watch's.
   const bool is_left = job && (job->job.status.settled || caches_.jobs()->is_kept(key));
-  if (!is_left || !caches_.holds_shard_of(*job)) co_return;
+  if (!is_left || !is_here) co_return;
   if (!known && job->job.status.settled) comes_back_(*job);
   caches_.jobs()->keep(read);
 }

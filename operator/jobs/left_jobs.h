@@ -1,10 +1,16 @@
-// Jobs that are over, and that this replica does not watch any more: they are settled. The watch
-// says of such a job that it is deleted, with what it had before. That counts for nothing:
+// Jobs that this replica does not watch any more. Most are over: they are settled. The shard of a few
+// was corrected. The watch says of such a job that it is deleted, with what it had before. That
+// counts for nothing:
 //
-//   our own write has this version    The job stays in the cache as we wrote it, until it is at
-//                                     rest: its pods go, and its time to live is noted.
-//   else                              It is read. Until then it stays as it was, and each write of
-//                                     it conflicts.
+//   our own write has this version    The job is settled. It stays in the cache as we wrote it, until
+//                                     it is at rest: its pods go, and its time to live is noted.
+//   else                              It is read. Until then it stays as it was, and nothing is
+//                                     decided about it. One of another replica's shard leaves the
+//                                     cache, and one that is gone too. But a queue or a pool of
+//                                     ours goes on to count its job: that is read again until its
+//                                     status says the right shard.
+//
+// A job whose shard this replica had to correct for another one leaves at once.
 //
 // After a restart the cache lacks it. A pod that lives or has our finalizer then leads back to it,
 // and so does a Lease: look_for().
@@ -34,18 +40,23 @@ class LeftJobs {
  public:
   // Reads at the same time.
   static constexpr int kAtOnce = 16;
-  // From a read that failed to the next.
+  // From a read that failed, or has shown a wrong shard, to the next.
   static constexpr std::chrono::seconds kRetry{1};
 
-  // `comes_back` gets a job that was settled before, and is in the cache again.
+  // `comes_back` gets a job that was settled before, and is in the cache again. `read`: of a job that
+  // is in the cache, once is_sought() is false.
   LeftJobs(Loop& loop, kube::Client& client, Log log, const JobCaches& caches,
            const JobMemories& memories,
-           std::function<void(const codecs::CachedJob& job)> comes_back);
+           std::function<void(const codecs::CachedJob& job)> comes_back,
+           std::function<void(const std::string& key)> read);
   ~LeftJobs() { stop(); }
 
   void stop();
   // Reads the job of this key. If it is there, the cache has it afterwards.
   void look_for(const std::string& key);
+  // It is not read yet, or its shard is wrong. What the cache has of it may be older than what this
+  // replica wrote.
+  bool is_sought(const std::string& key) const { return sought_.contains(key); }
   // The write of the job's status that was under way has ended.
   void written(const std::string& key);
   // The job is at rest, or gone.
@@ -56,6 +67,7 @@ class LeftJobs {
  private:
   kube::ObjectPtr leave(const codecs::JobPtr& job, std::uint64_t version);
   void next();
+  void look_later(std::string key);
   void look_again();
   Task<void> look(std::string key);
   Task<bool> is_gone(const Error& error, const std::string& namespace_);
@@ -66,6 +78,7 @@ class LeftJobs {
   const JobCaches& caches_;
   const JobMemories& memories_;
   const std::function<void(const codecs::CachedJob&)> comes_back_;
+  const std::function<void(const std::string&)> read_;
   std::deque<std::string> line_;
   std::vector<std::string> unread_;  // to be read again after kRetry
   enum class Search { kWaits, kIsRead, kAgain };

@@ -16,7 +16,10 @@ Task<Result<>> StrangerPods::release(std::string key, std::string uid) {
   std::vector<codecs::PodPtr> strangers;
   for (const codecs::PodPtr& pod : caches_.pods().by_index(kByJob, key)) {
     if (!pod->pod.has_finalizer || pod->names(uid)) continue;
-    if (membership_.claim_shard(caches_.shard_of(*pod))) strangers.push_back(pod);
+    const int shard = caches_.shard_of(*pod);
+    // Before that the job of each pod seems to be missing.
+    if (!caches_.has_read(shard, pod->namespace_)) continue;
+    if (membership_.claim_shard(shard)) strangers.push_back(pod);
   }
   if (strangers.empty()) co_return Unit{};
   // The cache of jobs may be behind the cache of pods: only a live read says that a job is gone.

@@ -29,7 +29,7 @@ LaneController::LaneController(Dependencies deps)
       guard_(std::move(deps.guard)),
       mirrored_(std::move(deps.mirrored)),
       membership_(deps.membership),
-      facts_({jobs_, batch_jobs_, deps.pods, deps.pod_shards, deps.namespaces, membership_}),
+      facts_({jobs_, batch_jobs_, deps.pods, deps.watched_shards, deps.namespaces, membership_}),
       requests_({loop_, client_, deps.events, membership_, facts_,
                  [this](const std::string& key) { pool_.queue().add(key); },
                  std::move(deps.look_for)}),
@@ -153,7 +153,10 @@ Task<controller::ReconcileResult> LaneController::reconcile(std::string key) {
   const BatchJobPtr found = batch_jobs_.get(key);
   if (!found || !found->ours) co_return controller::ReconcileResult{};
   const auto claim = membership_.claim(facts_.shard_key(*found));
-  if (!claim) co_return controller::ReconcileResult{};
+  // It is looked at when the shard has been read: before, its DurableJob seems to be missing.
+  if (!claim || !facts_.has_read(claim->shard, found->namespace_)) {
+    co_return controller::ReconcileResult{};
+  }
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   if (found->finished) {
     auto strays = delete_strays_of_finished(found, *claim);

@@ -37,7 +37,7 @@ class LaneController : public controller::Controller {
     cache::View<CachedBatchJob> batch_jobs;
     // Of pod_kind(), and which of them are read.
     cache::View<codecs::CachedPod> pods;
-    const jobs::PodShards& pod_shards;
+    const jobs::WatchedShards& watched_shards;
     // Of selected_namespace_kind(); null: all namespaces.
     cache::Informer* namespaces;
     membership::Membership& membership;

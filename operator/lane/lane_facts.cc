@@ -65,9 +65,13 @@ std::vector<BatchJobPtr> LaneFacts::owners(const codecs::CachedJob& durable) con
   return deps_.batch_jobs.by_index(kByUid, in_namespace(durable.namespace_, durable.owner_uid));
 }
 
+bool LaneFacts::holds_shard_of(const codecs::CachedJob& durable) const {
+  return deps_.membership.holds(reconciler::shard_key(durable.job));
+}
+
 std::optional<std::int64_t> LaneFacts::ready_pods(const codecs::CachedJob& durable) const {
   const int shard = deps_.membership.shard_of(reconciler::shard_key(durable.job));
-  if (!deps_.pod_shards.read(shard, durable.namespace_)) return std::nullopt;
+  if (!has_read(shard, durable.namespace_)) return std::nullopt;
   const std::vector<codecs::PodPtr> pods = deps_.pods.by_index(jobs::kByJob, durable.key());
   return std::count_if(pods.begin(), pods.end(), [&](const codecs::PodPtr& pod) {
     return pod->owner_uid == durable.uid && counts_as_ready(pod);

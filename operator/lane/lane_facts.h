@@ -14,7 +14,7 @@
 #include "lane/decide.h"
 #include "operator/codecs/job_codec.h"
 #include "operator/codecs/pod_codec.h"
-#include "operator/jobs/pod_shards.h"
+#include "operator/jobs/watched_shards.h"
 #include "operator/lane/batch_job_codec.h"
 #include "operator/membership/membership.h"
 
@@ -42,7 +42,7 @@ class LaneFacts {
     cache::View<CachedBatchJob> batch_jobs;
     // Of pod_kind(), and which of them are read.
     cache::View<codecs::CachedPod> pods;
-    const jobs::PodShards& pod_shards;
+    const jobs::WatchedShards& watched_shards;
     // Of selected_namespace_kind(); null: all namespaces.
     cache::Informer* namespaces;
     const membership::Membership& membership;
@@ -63,6 +63,11 @@ class LaneFacts {
   }
   int shard_of(const CachedBatchJob& job) const {
     return deps_.membership.shard_of(shard_key(job));
+  }
+  bool holds_shard_of(const codecs::CachedJob& durable) const;
+  // The DurableJobs of this shard are in the cache, and their pods.
+  bool has_read(int shard, const std::string& namespace_) const {
+    return deps_.watched_shards.read(shard, namespace_);
   }
   // Pods of this DurableJob; none: they are not all in the cache.
   std::optional<std::int64_t> ready_pods(const codecs::CachedJob& durable) const;

@@ -182,6 +182,10 @@ Task<Result<>> LaneRequests::create(const lane::BatchJob& job, const lane::Creat
 // asked again at once.
 Result<> LaneRequests::await_watch(const lane::BatchJob& job, const JsonView& live,
                                    LaneMemory& memory) {
+  // The Job's queue came or went after the DurableJob was made. The replica that has its shard works
+  // on both.
+  const codecs::JobPtr durable = codecs::decode_job(live);
+  if (durable && !deps_.facts.holds_shard_of(*durable)) return Unit{};
   controller::raise(memory.durable_version, live);
   if (memory.durable_version <= deps_.facts.durable_version(job.namespace_)) {
     return make_error(ErrorCode::kConflict, "the watch does not show the Job's DurableJob");

@@ -18,8 +18,8 @@ class MissingWorkers {
   MissingWorkers(const PoolDependencies& dependencies, WorkerTracker& tracker)
       : deps_(dependencies), tracker_(tracker) {}
 
-  // Lets their times run, also for shards of others: the next owner has then seen it from its
-  // start.
+  // Lets their times run, also for shards of others that this replica may have soon, and whose jobs
+  // it has listed: the next owner has then seen it from its start.
   void watch();
   // Nothing runs on the worker with this Lease any more. `pool`: of the job that names it; null: it
   // is not known.

@@ -7,6 +7,7 @@
 #include "client/cache/reach.h"
 #include "client/cache/view.h"
 #include "operator/codecs/job_codec.h"
+#include "operator/jobs/watched_shards.h"
 #include "operator/pools/pool_codec.h"
 #include "operator/pools/worker_leases.h"
 #include "operator/pools/worker_pod.h"
@@ -19,11 +20,14 @@ struct PoolCaches {
   cache::View<CachedPool> pools;
   cache::View<CachedWorkerPod> pods;
   cache::View<CachedWorkerLease> leases;
+  const jobs::WatchedShards& watched_shards;
 
-  // All that workers and jobs are made from has been listed.
-  bool are_read(const std::string& ns) const {
-    return pods->version(ns) > 0 && leases->version(ns) > 0 && jobs->version(ns) > 0;
+  // All that workers and jobs are made from has been listed. `shard`: of the namespace.
+  bool are_read(int shard, const std::string& ns) const {
+    return pods->version(ns) > 0 && leases->version(ns) > 0 && have_jobs(shard, ns);
   }
+  // A job that the cache lacks is not there.
+  bool have_jobs(int shard, const std::string& ns) const { return watched_shards.read(shard, ns); }
 };
 
 struct PoolReaches {

@@ -62,6 +62,11 @@ Task<controller::ReconcileResult> PoolReconciler::reconcile(std::string key) {
     wake_in(result, found->book.expire(deps_.loop.now()));
     deps_.looks.wake(key, *found);
   }
+  // Before the lists are there, all workers and all of their jobs would be missing.
+  if (claim && !deps_.caches.are_read(claim->shard, ns)) {
+    wake_in(result, kUnreadPause);
+    co_return result;
+  }
   if (!claim || !cached) {
     if (found && claim) {
       auto look = look_for_missing(key, found, result);
@@ -69,11 +74,6 @@ Task<controller::ReconcileResult> PoolReconciler::reconcile(std::string key) {
     }
     // What we wrote of a pool that exists counts until the cache shows it, whoever owns it meanwhile.
     if (found && !cached) deps_.known.forget_if_empty(key);
-    co_return result;
-  }
-  // Before the first lists are there, all workers would be missing.
-  if (!deps_.caches.are_read(ns)) {
-    wake_in(result, kUnreadPause);
     co_return result;
   }
   const std::shared_ptr<void> in_hand = deps_.membership.keep(claim->shard);

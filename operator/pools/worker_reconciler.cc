@@ -43,9 +43,11 @@ controller::ReconcileResult with(std::optional<Duration> wake_after) {
 
 Task<controller::ReconcileResult> WorkerReconciler::reconcile(WorkerPtr worker) {
   const auto claim = deps_.membership.claim(worker->namespace_);
-  // Without the Leases nothing is known of it. It is looked at again when they are there.
   if (!claim) co_return controller::ReconcileResult{};
-  if (deps_.caches.leases->version(worker->namespace_) == 0)
+  // Without the Leases nothing is known of it, and without the jobs nothing of its work. It is looked
+  // at again when they are there.
+  const std::string& ns = worker->namespace_;
+  if (deps_.caches.leases->version(ns) == 0 || !deps_.caches.have_jobs(claim->shard, ns))
     co_return with(std::chrono::seconds(1));
   const std::shared_ptr<void> in_hand = deps_.membership.keep(claim->shard);
   if (worker->live_read.wanted) {

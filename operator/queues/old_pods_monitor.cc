@@ -21,7 +21,7 @@ OldPods OldPodsMonitor::look(const codecs::CachedJob& job) {
     return OldPods::kNone;
   }
   // Another look follows once they are read. Of other replicas' jobs nothing has to be known.
-  if (!deps_.pod_shards.read(deps_.membership.shard_of(job.namespace_), job.namespace_)) {
+  if (!deps_.watched_shards.read(deps_.membership.shard_of(job.namespace_), job.namespace_)) {
     forget_rest(job);
     return OldPods::kUnknown;
   }

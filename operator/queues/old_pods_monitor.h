@@ -18,7 +18,7 @@
 
 #include "client/cache/view.h"
 #include "operator/codecs/pod_codec.h"
-#include "operator/jobs/pod_shards.h"
+#include "operator/jobs/watched_shards.h"
 #include "operator/membership/membership.h"
 #include "operator/queues/cache_proof.h"
 #include "operator/queues/coming_pods.h"
@@ -34,7 +34,7 @@ class OldPodsMonitor {
     cache::View<codecs::CachedJob> jobs;
     cache::View<codecs::CachedPod> pods;  // with the index kByJob
     const membership::Membership& membership;
-    const jobs::PodShards& pod_shards;
+    const jobs::WatchedShards& watched_shards;
     CacheProof& proof;
     // Nothing of the run's last attempt, which has ended, runs on its worker any more.
     std::function<bool(const codecs::CachedJob& job, const reconciler::Run& run)> has_left;

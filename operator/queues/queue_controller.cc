@@ -14,12 +14,12 @@ QueueController::QueueController(Dependencies deps)
       client_(deps.client),
       telemetry_(deps.telemetry),
       membership_(deps.membership),
-      pod_shards_(deps.pod_shards),
+      watched_shards_(deps.watched_shards),
       writer_(client_, membership_),
       look_at_(std::move(deps.look_at)),
       guard_(std::move(deps.guard)),
       proof_(loop_, client_, *deps.jobs, *deps.pods, deps.log, [this] { on_progress(); }),
-      old_pods_({loop_, client_.server_clock(), deps.jobs, deps.pods, membership_, pod_shards_,
+      old_pods_({loop_, client_.server_clock(), deps.jobs, deps.pods, membership_, watched_shards_,
                  proof_, std::move(deps.has_left)}),
       state_({loop_, client_.server_clock(), deps.jobs, deps.pods, deps.queues, membership_,
               old_pods_, [this](const std::string& key) { wake(key); }, look_at_}),
@@ -76,7 +76,7 @@ Task<controller::ReconcileResult> QueueController::reconcile(std::string key) {
     co_return controller::ReconcileResult{};
   }
   // The count needs the old pods of the queue's jobs, which have the queue's shard.
-  if (!pod_shards_.read(claim->shard, ns)) co_return controller::ReconcileResult{};
+  if (!watched_shards_.read(claim->shard, ns)) co_return controller::ReconcileResult{};
   const std::shared_ptr<void> in_hand = membership_.keep(claim->shard);
   const std::shared_ptr<QueueBook> book = state_.book_of(key);
   const std::string self = membership_.self() + "/" + std::to_string(claim->tenure);

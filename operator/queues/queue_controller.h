@@ -22,8 +22,8 @@
 #include "client/controller/reconcile_pool.h"
 #include "client/controller/writer.h"
 #include "operator/codecs/pod_codec.h"
-#include "operator/jobs/pod_shards.h"
 #include "operator/jobs/telemetry.h"
+#include "operator/jobs/watched_shards.h"
 #include "operator/membership/membership.h"
 #include "operator/queues/cache_proof.h"
 #include "operator/queues/old_pods_monitor.h"
@@ -46,7 +46,7 @@ class QueueController : public controller::Controller {
     cache::View<codecs::CachedPod> pods;
     cache::View<CachedQueue> queues;
     membership::Membership& membership;
-    const jobs::PodShards& pod_shards;
+    const jobs::WatchedShards& watched_shards;
     // Look at the job with this key ("namespace/name") again.
     std::function<void(const std::string& key, controller::Priority priority)> look_at;
     // Nothing of the run's last attempt, which has ended, runs on its worker any more.
@@ -64,8 +64,8 @@ class QueueController : public controller::Controller {
   // The shard was gained, or kept.
   void look_at_all(int shard) override { state_.wake_all(shard); }
   // The pods of these shards in this watched namespace were read; "" means all.
-  void begin_pods(const std::set<int>& shards, const std::string& watched) {
-    state_.begin_pods(shards, watched);
+  void begin_shards(const std::set<int>& shards, const std::string& watched) {
+    state_.begin_shards(shards, watched);
   }
   void on_progress() override;
   void time_travelled() override;
@@ -90,7 +90,7 @@ class QueueController : public controller::Controller {
   kube::Client& client_;
   jobs::Telemetry& telemetry_;
   membership::Membership& membership_;
-  const jobs::PodShards& pod_shards_;
+  const jobs::WatchedShards& watched_shards_;
   controller::Writer writer_;
   std::function<void(const std::string& key, controller::Priority priority)> look_at_;
   const std::function<reconciler::GuardView()> guard_;

@@ -83,7 +83,7 @@ void QueueState::on_queue(const cache::View<CachedQueue>::Change& change) {
 }
 
 // What was known of the jobs' old pods may be from before these pods left the cache.
-void QueueState::begin_pods(const std::set<int>& shards, const std::string& watched) {
+void QueueState::begin_shards(const std::set<int>& shards, const std::string& watched) {
   std::vector<std::string> keys;
   for (const auto& [key, book] : books_) {
     const std::string ns = kube::namespace_of(key);

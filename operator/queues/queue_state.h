@@ -55,7 +55,7 @@ class QueueState : public jobs::Permits {
   void begin() { began_ = deps_.loop.now(); }
   void wake_all(int shard);
   // The pods of these shards in this watched namespace were read; "" means all.
-  void begin_pods(const std::set<int>& shards, const std::string& watched);
+  void begin_shards(const std::set<int>& shards, const std::string& watched);
   // A cache has advanced.
   void on_progress();
   void time_travelled();

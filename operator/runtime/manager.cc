@@ -4,6 +4,7 @@
 
 #include "core/json.h"
 #include "operator/codecs/at_rest.h"
+#include "operator/jobs/shard_selectors.h"
 #include "operator/membership/lease_codec.h"
 
 namespace holdfast::runtime {
@@ -46,24 +47,19 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
           {loop_, deps.client, deps.random, log_}, caches_.pods, config.namespaces,
           [this](const auto& lease) { return job_controller_.is_worked_on(lease); },
           make_guard(deps, config)),
-      pod_shards_(
-          {loop_,
-           {jobs::PodShards::part<codecs::CachedPod>(
-                caches_.pods, [](const auto& pod) { return pod.pod.shard_label; },
-                [this](const auto& pod) { job_controller_.drop_pod(pod); }),
-            jobs::PodShards::part<codecs::CachedHeartbeat>(
-                observed_.heartbeats.leases(), [](const auto& lease) { return lease.shard_label; },
-                [this](const auto& lease) { observed_.heartbeats.drop(lease); })},
-           [this](const std::set<int>& shards, const std::string& watched) {
-             log_.info("the pods of shards are listed",
-                       {{"shards", std::to_string(shards.size())},
-                        {"namespace", watched},
-                        {"pods", std::to_string(caches_.pods.store().size())}});
-             queue_controller_.begin_pods(shards, watched);
-             job_controller_.begin_pods(shards, watched);
-             if (lane_) lane_->controller->look_at_all_of(shards);
-           }},
-          config.membership.shards, config.namespaces),
+      watched_shards_({loop_, watched_parts(),
+                       [this](const std::set<int>& shards, const std::string& watched) {
+                         log_.info("the jobs and pods of shards are listed",
+                                   {{"shards", std::to_string(shards.size())},
+                                    {"namespace", watched},
+                                    {"jobs", std::to_string(caches_.jobs.store().size())},
+                                    {"pods", std::to_string(caches_.pods.store().size())}});
+                         queue_controller_.begin_shards(shards, watched);
+                         for (const int shard : shards) pool_controller_.look_at_all(shard);
+                         job_controller_.begin_shards(shards, watched);
+                         if (lane_) lane_->controller->look_at_all_of(shards);
+                       }},
+                      config.membership.shards, config.namespaces),
       membership_({loop_, deps.client, deps.random, log_}, config.membership,
                   membership_handlers(deps.telemetry, std::move(config.refuse))),
       readings_({loop_,
@@ -73,7 +69,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                 config.namespaces,
                 [this](const std::string& watched) { job_controller_.begin_namespace(watched); }),
       queue_controller_({loop_, deps.client, log_, deps.telemetry, caches_.jobs, caches_.pods,
-                         caches_.queues, membership_, pod_shards_,
+                         caches_.queues, membership_, watched_shards_,
                          [this](const std::string& key, controller::Priority priority) {
                            job_controller_.queue().add(key, priority);
                          },
@@ -83,7 +79,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                          [this] { return guard_view(); }}),
       pool_controller_({loop_, deps.client, log_, deps.telemetry, deps.events,
                         pools::PoolCaches{caches_.jobs, caches_.worker_pools, caches_.worker_pods,
-                                          caches_.worker_leases},
+                                          caches_.worker_leases, watched_shards_},
                         observed_.windows, membership_,
                         [this](const std::string& key, controller::Priority priority) {
                           job_controller_.queue().add(key, priority);
@@ -98,7 +94,7 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                 std::move(config.targets)),
       job_controller_({loop_, deps.client, deps.random, log_, deps.telemetry, deps.events,
                        caches_.jobs, caches_.pods, observed_.nodes, observed_.heartbeats,
-                       observed_.windows, membership_, readings_, pod_shards_,
+                       observed_.windows, membership_, readings_, watched_shards_,
                        jobs::JobNeighbours(queue_controller_.permits(), &pool_controller_.places(),
                                            &notifier_, observed_.guard.get(),
                                            [this](const codecs::CachedJob& job) {
@@ -136,6 +132,27 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
       pool_controller_.on_progress();
     });
   }
+}
+
+std::vector<jobs::WatchedShards::Part> Manager::watched_parts() {
+  using jobs::WatchedShards;
+  const auto by_job_shard = [](const std::set<int>& selected, int shards) {
+    return jobs::by_job_shard(codecs::kUnsettled, selected, shards);
+  };
+  return {
+      WatchedShards::part<codecs::CachedPod>(
+          caches_.pods, jobs::by_shard_label, [](const auto& pod) { return pod.pod.shard_label; },
+          [this](const auto& pod) { job_controller_.drop_pod(pod); }),
+      WatchedShards::part<codecs::CachedHeartbeat>(
+          observed_.heartbeats.leases(), jobs::by_shard_label,
+          [](const auto& lease) { return lease.shard_label; },
+          [this](const auto& lease) { observed_.heartbeats.drop(lease); }),
+      // To whoever hears of it, a job of another replica may as well be gone.
+      {caches_.jobs, by_job_shard,
+       [](const kube::ObjectPtr& job) {
+         return kube::as<codecs::CachedJob>(job)->job.status.shard;
+       },
+       [this](const kube::ObjectPtr& job) { caches_.jobs.report_gone(job); }}};
 }
 
 // What the guard holds, or no longer holds.
@@ -178,7 +195,7 @@ void Manager::make_lane(Dependencies& deps, const Config::BatchJobs& lane,
   lane_->controller = std::make_unique<lane_controller::LaneController>(
       lane_controller::LaneController::Dependencies{
           loop_, deps.client, log_, deps.events, caches_.jobs, *lane_->jobs, caches_.pods,
-          pod_shards_, lane_->namespaces.get(), membership_, namespaces.empty(),
+          watched_shards_, lane_->namespaces.get(), membership_, namespaces.empty(),
           [this] { return guard_view(); },
           [this](const std::string& key) { job_controller_.queue().add(key); },
           [this](const std::string& key) { job_controller_.look_for(key); }});
@@ -189,8 +206,9 @@ membership::OwnershipReport Manager::ownership() {
   membership::OwnershipReport report = membership_.report();
   int shard = 0;
   for (membership::OwnershipReport::Shard& one : report.shards) {
-    const bool is_read = pod_shards_.read(shard++);
-    if (one.held && !is_read) one.why = "held, and its jobs wait until its pods are listed";
+    const bool is_read = watched_shards_.read(shard++);
+    if (one.held && !is_read)
+      one.why = "held, and its jobs wait until they and their pods are listed";
   }
   return report;
 }
@@ -268,9 +286,9 @@ membership::Membership::Handlers Manager::membership_handlers(jobs::Telemetry& t
     observed_.heartbeats.proof();
     pool_controller_.proof();
   };
-  handlers.wanted = [this](const std::set<int>& shards) { pod_shards_.want(shards); };
+  handlers.wanted = [this](const std::set<int>& shards) { watched_shards_.want(shards); };
   handlers.record = [this](int shard) -> std::optional<std::string> {
-    if (!pod_shards_.read(shard)) return std::nullopt;
+    if (!watched_shards_.read(shard)) return std::nullopt;
     return observed_.windows.record(shard);
   };
   handlers.recorded = [this](const std::string& text) { observed_.windows.carry(text); };
@@ -288,7 +306,7 @@ void Manager::refresh(std::function<void()> done) {
 std::string Manager::unseen(Duration patience) {
   for (cache::Informer* informer : needed()) {
     if (informer->live() || loop_.now() - informer->live_changed_at() < patience) continue;
-    if (pod_shards_.watches(*informer) && pod_shards_.lists()) continue;
+    if (watched_shards_.watches(*informer) && watched_shards_.lists()) continue;
     const std::string trouble = informer->trouble();
     const std::string what = informer->kind().name + " cannot be watched: " + trouble;
     return as_utf8(what.substr(0, kMaxReasonBytes));

@@ -18,7 +18,7 @@
 
 #include "client/cache/informer.h"
 #include "operator/jobs/job_controller.h"
-#include "operator/jobs/pod_shards.h"
+#include "operator/jobs/watched_shards.h"
 #include "operator/lane/lane_controller.h"
 #include "operator/membership/membership.h"
 #include "operator/notify/notifier.h"
@@ -136,6 +136,7 @@ class Manager {
                                                        std::function<void(Error)> refuse);
   std::unique_ptr<observe::Guard> make_guard(const Dependencies& dependencies,
                                              const Config& config);
+  std::vector<jobs::WatchedShards::Part> watched_parts();
   void look_at_held();
   reconciler::GuardView guard_view() const {
     return observed_.guard ? observed_.guard->view() : reconciler::GuardView{};
@@ -152,7 +153,7 @@ class Manager {
   Log log_;
   Caches caches_;
   Observed observed_;
-  jobs::PodShards pod_shards_;
+  jobs::WatchedShards watched_shards_;
   membership::Membership membership_;
   observe::NamespaceReadings readings_;
   queues::QueueController queue_controller_;

@@ -34,12 +34,17 @@ std::string shard_key_of(const Explaining& explaining) {
   for (const Json& stage : at(spec, "stages")) {
     has_pool = has_pool || at(stage, "workerPool").is_object();
   }
-  const bool by_namespace = has_pool || at(spec, "queue").is_object();
-  if (by_namespace) return explaining.job.namespace_;
   const Json& meta = at(explaining.facts.job, "metadata");
-  const bool is_lane = !string_at(at(meta, "annotations"), reconciler::kBatchJobAnnotation).empty();
-  return reconciler::fixed_shard_key(
-      is_lane ? string_at(at(meta, "labels"), reconciler::kShardLabel) : "", explaining.job.uid);
+  std::string own = explaining.job.uid;
+  if (has_pool || at(spec, "queue").is_object()) {
+    own = explaining.job.namespace_;
+  } else if (!string_at(at(meta, "annotations"), reconciler::kBatchJobAnnotation).empty()) {
+    for (const Json& owner : at(meta, "ownerReferences")) {
+      if (bool_at(owner, "controller")) own = string_at(owner, "uid");
+    }
+    own = reconciler::fixed_shard_key(string_at(at(meta, "labels"), reconciler::kShardLabel), own);
+  }
+  return reconciler::fixed_shard_key(string_at(at(explaining.facts.job, "status"), "shard"), own);
 }
 
 Replicas read_replicas(const Explaining& explaining) {

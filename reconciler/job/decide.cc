@@ -4,11 +4,13 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "reconciler/job/job_clock.h"
 #include "reconciler/job/notifications.h"
 #include "reconciler/job/phases.h"
 #include "reconciler/job/settled.h"
+#include "reconciler/job/waiting.h"
 #include "reconciler/names.h"
 #include "reconciler/run/authorship.h"
 #include "reconciler/run/heartbeat.h"
@@ -192,6 +194,16 @@ Decision decide(const JobView& view, Time now) {
   context.deadline_is_jobs = is_jobs_deadline(context);
   context.has_permit = has_permit(view);
   Plan plan(context);
+  if (view.belongs_elsewhere) {
+    WriteStatus write = start_write(context);
+    // The holder of the right shard looks at it first.
+    if (write.status.phase == Phase::kNone) {
+      write.status.phase = Phase::kPending;
+      write.status.waiting = unseen_waiting();
+    }
+    plan.write(std::move(write));
+    return plan.decision();
+  }
   if (view.job.deleting) {
     decide_deleting(context, plan);
     Decision& decision = plan.decision();
@@ -203,6 +215,7 @@ Decision decide(const JobView& view, Time now) {
   decide_by_phase(context, plan);
   plan.give_back_permit();
   decide_outbox(context, plan);
+  plan.say_shard();
   Decision& decision = plan.decision();
   if (decision.confirm) {
     decision.writes.clear();

@@ -158,6 +158,7 @@ void Plan::write(WriteStatus status) {
     if (run->at_worker()) continue;
     run->pod_uid = proven_pod_uid(context_.view, position, context_.pods[position]);
   }
+  if (!context_.view.shard_label.empty()) status.status.shard = context_.view.shard_label;
   status.status.settled = before.settled || may_settle(context_.view, status.status);
   check_planned(before, status.status);
   next_ = status.status;
@@ -197,6 +198,17 @@ void Plan::inform(Status status, bool at_once) {
   // What gives the permit back says why. A job that said that it is queued would be admitted again.
   if (!at_once && !gives_back(status) && left > Duration::zero()) return wake_in(left);
   write(WriteStatus{std::move(status)});
+}
+
+void Plan::say_shard() {
+  const Phase phase = status().phase;
+  // The first write of a job says it. Nobody watches a job that has ended for its shard.
+  const bool needs_it =
+      context_.view.selects_shards && phase != Phase::kNone && !is_terminal(phase);
+  if (!needs_it || status().shard == context_.view.shard_label) return;
+  Status says = status();
+  says.shard = context_.view.shard_label;
+  inform(std::move(says));
 }
 
 void Plan::write_in_turn(WriteStatus status, bool is_urgent) {

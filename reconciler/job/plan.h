@@ -21,6 +21,8 @@ class Plan {
   // Adds a write that changes only `waiting`, node or start. Skipped soon after the last write,
   // unless `at_once`.
   void inform(Status status, bool at_once = false);
+  // As inform(), for a job whose status lacks its shard, or has another one.
+  void say_shard();
   void create_pod(const Run& run);
   void await_creation() { decision_.awaits_creation = true; }
   void await_permit() { decision_.awaits_permit = true; }

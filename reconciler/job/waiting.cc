@@ -157,6 +157,13 @@ Waiting paused_waiting(const Context& context) {
                  "set spec.parallelism to 1 or more to go on", active_deadline(context)};
 }
 
+Waiting unseen_waiting() {
+  return Waiting{Reason::kOperatorAwaited, "the operator has not looked at the job yet",
+                 "the operator starts the job; if it does not, check that Holdfast runs and "
+                 "watches the namespace",
+                 std::nullopt};
+}
+
 Waiting stopping_waiting(const Context& context, const JobEnd& reached) {
   if (!context.job.stages.empty()) {
     return Waiting{Reason::kRunsStopped,

@@ -43,6 +43,10 @@ Waiting next_attempt_waiting(const Context& context, const Status& status, const
 // All runs that have begun are in back-off. The first of them starts again then.
 Waiting backoff_waiting(const Context& context, Time due);
 
+// Nobody has decided anything about the job. As the schema's default status, this is read as no
+// phase.
+Waiting unseen_waiting();
+
 // The job's end is on record.
 Waiting stopping_waiting(const Context& context, const JobEnd& reached);
 

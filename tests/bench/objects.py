@@ -101,7 +101,7 @@ def _started():
     """A DurableJob's status with its first attempt's intent."""
     creating = "pod job-$N-1-abcde is being created and started"
     return {"phase": "Running", "attempt": 1, "failures": 0, "disruptions": 0, "suspendedSeconds": 0, "history": [],
-            "observedGeneration": 1, "startTime": BEGAN,
+            "observedGeneration": 1, "startTime": BEGAN, "shard": "7-of-32",
             "runs": [{"index": 0, "attempt": 1, "podName": "job-$N-1-abcde", "startTime": BEGAN}],
             "conditions": [_condition("Reconciling", "True", "PodStarting", creating)],
             "waiting": {"reason": "PodStarting", "message": creating, "since": BEGAN,

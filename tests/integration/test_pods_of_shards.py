@@ -1,4 +1,4 @@
-"""A replica watches the pods and Leases of its own shards, and those of a dead replica once it takes over."""
+"""A replica watches the jobs, pods and Leases of its own shards, and those of a dead replica once it takes over."""
 
 from holdfast import QUICK_LEASES, Jobs, job
 from localcluster import wait_for
@@ -14,9 +14,9 @@ def leases(jobs):
 
 
 def cached(operator):
-    """How many pods, and how many Leases of heartbeats; equal numbers, or None."""
-    pods, leases = (operator.metric("holdfast_cache_objects", kind=kind) for kind in ("pods", "job-leases"))
-    return pods if pods == leases else None
+    """How many jobs, and as many pods and Leases of heartbeats; else None."""
+    numbers = {operator.metric("holdfast_cache_objects", kind=kind) for kind in ("durablejobs", "pods", "job-leases")}
+    return numbers.pop() if len(numbers) == 1 else None
 
 
 def test_a_replica_caches_what_belongs_to_its_shards_and_to_those_that_it_takes_over(cluster):
@@ -28,6 +28,8 @@ def test_a_replica_caches_what_belongs_to_its_shards_and_to_those_that_it_takes_
         wait_for("all Leases to be granted", lambda: sum(
             "holderIdentity" in lease["spec"] for lease in leases(jobs)) == JOBS, 120)
         shards = {item["metadata"]["uid"]: shard_of(item["metadata"]["uid"]) for item in jobs.list()}
+        for item in jobs.list():
+            assert item["status"]["shard"] == f"{shards[item['metadata']['uid']]}-of-{SHARDS}"
         for pod in jobs.pods():
             shard = shards[pod["metadata"]["ownerReferences"][0]["uid"]]
             assert pod["metadata"]["labels"][LABEL] == f"{shard}-of-{SHARDS}"

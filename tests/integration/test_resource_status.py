@@ -5,7 +5,7 @@ import copy
 import pytest
 from resource_api import JOBS, PHASES, TERMINAL, accepted, job, refused, schema_of, status
 
-FREE_AT_THE_END = {"conditions", "observedGeneration", "outbox"}
+FREE_AT_THE_END = {"conditions", "observedGeneration", "outbox", "shard"}
 CONDITION = {
     "type": "Complete",
     "status": "True",
@@ -60,6 +60,7 @@ FULL = status(
     notifications=2,
     outbox=[EVENT],
     settled=True,
+    shard="7-of-32",
 )
 CHANGED = {
     "phase": "Failed",
@@ -233,6 +234,32 @@ def test_no_field_is_added_to_a_finished_job(api, field):
     current = accepted(api.put_status(api.job_in(None), status("Failed", **counters, **absent)))
     new = {**current["status"], field: FULL[field]}
     refused(api.put_status(current, new), "the job has ended as Failed and its status is final")
+
+
+# -- the shard ----------------------------------------------------------------------------------
+
+
+def test_a_shard_changes_with_the_number_of_shards_alone(api):
+    current = accepted(api.put_status(api.job_in("Running"), status("Running", shard="7-of-32")))
+    refused(api.put_status(current, status("Running", shard="8-of-32")), "changes only with the number of shards")
+    current = accepted(api.put_status(current, status("Running", shard="8-of-64")))
+    accepted(api.put_status(current, status("Running")))
+
+
+def test_the_shard_of_a_job_with_a_queue_is_corrected(api):
+    current = accepted(api.put_status(api.job_in(None, queue={"name": "q"}), status("Pending", shard="7-of-32")))
+    accepted(api.put_status(current, status("Pending", shard="8-of-32")))
+
+
+def test_a_shard_that_is_not_there_is_replaced(api):
+    current = accepted(api.put_status(api.job_in("Running"), status("Running", shard="99-of-32")))
+    current = accepted(api.put_status(current, status("Running", shard="7-of-32")))
+    refused(api.put_status(current, status("Running", shard="99-of-32")), "changes only with the number of shards")
+
+
+@pytest.mark.parametrize("shard", ["", "7", "7-of-", "-of-32", "7-of-32-", "10000-of-10000", "07-of-32", "7-of-032"])
+def test_a_shard_says_its_number_and_how_many_there_are(api, shard):
+    refused(api.put_status(api.job_in("Running"), status("Running", shard=shard)), "status.shard")
 
 
 # -- the outbox ---------------------------------------------------------------------------------

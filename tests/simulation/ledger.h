@@ -61,6 +61,7 @@ class Ledger {
   // The data were set back: S3 and all counts start again.
   void data_restored();
   // A user removed this pod with its finalizer, or its labels that the watch selects.
+  // Of a pod, or of a job whose status a test edits.
   void excuse(const std::string& pod_key) { excused_.insert(pod_key); }
   // A user is deleting this namespace.
   void namespace_deleted(const std::string& name) { gone_namespaces_.insert(name); }
@@ -132,6 +133,13 @@ class Ledger {
   void owner_acts(const Delivery& delivery, const std::vector<std::string>& keys);
   std::string lease_holder(const std::string& shard_lease) const;
   std::vector<std::string> releasers_of(const ApiRequest& request) const;
+  // Keys as reconciler::own_shard_key(). The first one is the job's; the others were, or may be.
+  std::vector<std::string> shard_keys_of_job(const std::string& uid) const;
+  void check_shard(const StatusWrite& write, const std::string& job);
+  // Of the status of the job that is written; empty: none.
+  std::string recorded_shard(const ApiRequest& request) const;
+  // Its Lease; empty: the job's status says none.
+  std::string said_shard(const std::string& job_uid) const;
   // Of the request's job or queue; empty: unknown.
   std::vector<std::string> shard_keys_of(const ApiRequest& request, const Json& body) const;
   std::string job_uid_of(const ApiRequest& request, const Json& body) const;

@@ -105,7 +105,7 @@ void LaneLedger::durable_job_written(const Applied& applied) {
   const Json& meta = at(json, "metadata");
   const std::string label = string_at(at(meta, "labels"), reconciler::kShardLabel);
   if (!string_at(at(meta, "annotations"), reconciler::kBatchJobAnnotation).empty()) {
-    fixed_[uid] = reconciler::fixed_shard_key(label, uid);
+    fixed_[uid] = reconciler::fixed_shard_key(label, owner.empty() ? uid : owner);
   }
   const auto known = durable_.find(uid);
   if (owner.empty()) {

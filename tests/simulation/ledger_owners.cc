@@ -48,20 +48,50 @@ std::vector<std::string> Ledger::shard_keys_of(const ApiRequest& request, const 
     keys = {namespace_in(request.target)};
   } else {
     const std::string uid = job_uid_of(request, body);
-    keys = permits_.shard_keys(uid);
-    if (keys.front() == uid) keys.front() = lane_.shard_key(uid);
+    keys = shard_keys_of_job(uid);
+    if (const std::string shard = recorded_shard(request); !shard.empty()) {
+      keys.push_back(reconciler::fixed_shard_key(shard, keys.front()));
+    }
     // A Job's controller deletes a DurableJob of it.
     if (request.method == "DELETE") {
       const std::vector<std::string> others = lane_.shard_keys_of_job(uid);
       keys.insert(keys.end(), others.begin(), others.end());
     }
-    if (const auto pooled = pooled_jobs_.find(uid); pooled != pooled_jobs_.end()) {
-      keys = {pooled->second.first};
-      // Nobody can read from its pods that it had a pool.
-      if (pooled->second.second) keys.push_back(uid);
-    }
   }
   return keys.front().empty() ? std::vector<std::string>() : keys;
+}
+
+std::vector<std::string> Ledger::shard_keys_of_job(const std::string& uid) const {
+  if (const auto pooled = pooled_jobs_.find(uid); pooled != pooled_jobs_.end()) {
+    // Nobody can read from its pods that it had a pool.
+    return pooled->second.second ? std::vector{pooled->second.first, uid}
+                                 : std::vector{pooled->second.first};
+  }
+  std::vector<std::string> keys = permits_.shard_keys(uid);
+  if (keys.front() == uid) keys.front() = lane_.shard_key(uid);
+  return keys;
+}
+
+// A replica that recorded another one would make the job invisible to the one that has it.
+void Ledger::check_shard(const StatusWrite& write, const std::string& job) {
+  if (!write.by_replica || write.next.shard == write.old.shard) return;
+  for (const std::string& key : shard_keys_of_job(write.uid)) {
+    const int shard = reconciler::shard_of(key, shards_);
+    if (write.next.shard == reconciler::shard_label(shard, shards_)) return;
+  }
+  complain("S15 Exclusion: the status says shard '" + write.next.shard + "' of " + job);
+}
+
+// A shard in a job's status that is not the job's is corrected by the holder of that shard.
+std::string Ledger::recorded_shard(const ApiRequest& request) const {
+  static const std::string kMark = "/durablejobs/";
+  const std::size_t begin = request.target.find(kMark);
+  if (begin == std::string::npos || !is_status_write(request)) return "";
+  const std::size_t name = begin + kMark.size();
+  const Json* const job =
+      gateway_.server().find("durablejobs", namespace_in(request.target),
+                             request.target.substr(name, request.target.find('/', name) - name));
+  return job ? string_at(at(*job, "status"), "shard") : "";
 }
 
 std::string Ledger::job_uid_of(const ApiRequest& request, const Json& body) const {
@@ -108,7 +138,22 @@ void Ledger::owner_acts(const Delivery& delivery, const std::vector<std::string>
   for (const std::string& shard : releasers_of(delivery.request)) {
     if (const auto owner = life_of(lease_holder(shard)); owner && *owner == life) return;
   }
+  if (const auto owner = life_of(lease_holder(said_shard(keys.front()))); owner && *owner == life) {
+    return;
+  }
   complain("S15 Exclusion: " + who + " while " + held);
+}
+
+// Without a queue or a pool a job is the shard's that its status says. Only the key of such a job is
+// its UID.
+std::string Ledger::said_shard(const std::string& job_uid) const {
+  std::string shard;
+  gateway_.server().for_each("durablejobs", [&](const Json& job) {
+    if (uid_of(job) != job_uid) return;
+    const auto said = reconciler::labelled_shard(string_at(at(job, "status"), "shard"), shards_);
+    if (said) shard = membership::shard_lease_name(*said);
+  });
+  return shard;
 }
 
 std::string Ledger::lease_holder(const std::string& shard_lease) const {

@@ -507,10 +507,17 @@ std::string Liveness::unsettled() const {
   gateway_.server().for_each("durablejobs", [&](const Json& json) {
     const kube::ObjectPtr object = codecs::decode_job(document(json));
     if (!object) return;
-    const JobStatus& status = static_cast<const codecs::CachedJob&>(*object).job.status;
+    const reconciler::Job& job = static_cast<const codecs::CachedJob&>(*object).job;
+    const JobStatus& status = job.status;
     const bool stays = !at(at(json, "spec"), "ttlSecondsAfterFinished").is_number();
-    if (is_terminal(status.phase) && !is_deleting(json) && stays && status.outbox.empty()) return;
+    // The walk brings it, and then the status says that it was seen.
+    const bool is_edited = job.generation != status.observed_generation;
+    if (is_terminal(status.phase) && !is_deleting(json) && stays && status.outbox.empty() &&
+        !is_edited) {
+      return;
+    }
     found = key_of(json) + " is " + (is_deleting(json) ? "deleting" : to_string(status.phase));
+    if (is_terminal(status.phase) && is_edited) found += ", and its edit was not seen";
     if (!status.outbox.empty()) found += ", and has targets that were not told";
     if (status.waiting)
       found += ": " + status.waiting->reason.text() + ": " + status.waiting->message;

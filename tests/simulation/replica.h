@@ -55,6 +55,7 @@ class Replica : private jobs::Telemetry {
   std::int64_t rate_ppm() const { return config_.clock.rate_ppm; }
   // The size of its memory, which must not grow with time.
   std::size_t objects_held();
+  std::size_t jobs_held() { return manager_->needed().front()->store().size(); }
   // Its server's clock shows less than at the last look.
   bool time_fell();
   std::size_t queued() { return manager_->jobs().queue().depth(); }

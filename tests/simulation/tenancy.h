@@ -50,6 +50,7 @@ class Tenancy : public testing::Test {
       script.replicas = replicas;
       script.shards = shards;
       script.by_namespace = by_namespace;
+      script.lane = lane;
       script.clocks.resize(static_cast<std::size_t>(replicas));
     };
     run.sabotage = [&](World& world) {
@@ -97,6 +98,7 @@ class Tenancy : public testing::Test {
   int replicas = 1;
   int shards = 8;
   bool by_namespace = true;
+  bool lane = false;
   Duration work_lasts = minutes(30);
   World* world_ = nullptr;
 };

@@ -348,6 +348,8 @@ bool Users::act(const ScriptEvent& event) {
       return fired(!key.empty() && patch(ns, name, some));
     }
     case Act::kSuspend:
+      // The Job says whether it is suspended, so nobody would let it go on.
+      if (!key.empty() && is_of_a_batch_job(ns, name)) return fired(false);
       if (!key.empty() && change_runs(ns, name, event.seed)) return fired(true);
       return fired(!key.empty() && patch(ns, name, {{"suspend", true}}));
     case Act::kCancel:
@@ -441,7 +443,7 @@ void Users::end(const ScriptEvent& event) {
   for (const std::string& key : jobs(true)) {
     const auto [ns, name] = split_key(key);
     const Json* const job = gateway_.server().find("durablejobs", ns, name);
-    if (!job || !controller_uid(*job).empty()) continue;  // a Job says whether it is suspended
+    if (!job || is_of_a_batch_job(ns, name)) continue;
     if (!bool_at(at(*job, "spec"), "suspend")) continue;
     const std::uint64_t seed = mix(event.seed, reconciler::hash64(name));
     if (mix(seed, 50) % 3 == 0) change_runs(ns, name, seed);
@@ -449,10 +451,15 @@ void Users::end(const ScriptEvent& event) {
   }
 }
 
+bool Users::is_of_a_batch_job(const std::string& ns, const std::string& name) const {
+  const Json* const job = gateway_.server().find("durablejobs", ns, name);
+  return job && !controller_uid(*job).empty();
+}
+
 // Other numbers in the spec may depend on that of the runs.
 bool Users::change_runs(const std::string& ns, const std::string& name, std::uint64_t seed) {
   const Json* const job = gateway_.server().find("durablejobs", ns, name);
-  if (!job || !controller_uid(*job).empty()) return false;
+  if (!job || is_of_a_batch_job(ns, name)) return false;
   const Json& spec = at(*job, "spec");
   const bool may_change = string_at(at(*job, "status"), "phase") == "Suspended" &&
                           spec.contains("completions") && !spec.contains("indexes") &&

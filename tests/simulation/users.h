@@ -44,6 +44,7 @@ class Users {
   // By key. False: the server refused.
   bool create(const std::string& namespace_, const std::string& name, const Json& spec);
   bool patch(const std::string& namespace_, const std::string& name, const Json& spec);
+  bool is_of_a_batch_job(const std::string& namespace_, const std::string& name) const;
   // Gives a suspended job of many runs another number of them. False: it is no such job, or the
   // write failed.
   bool change_runs(const std::string& namespace_, const std::string& name, std::uint64_t seed);

@@ -48,7 +48,7 @@ target_link_libraries(holdfast-simulate PRIVATE simulation_world)
 holdfast_test(simulation_test SOURCES checker_test.cc heartbeat_checker_test.cc lane_checker_test.cc
               permits_test.cc rescue_checker_test.cc simulation_test.cc
               LIBRARIES simulation_world)
-holdfast_test(tenancy_test SOURCES creations_test.cc strays_test.cc tenancy_test.cc LIBRARIES simulation_world)
+holdfast_test(tenancy_test SOURCES creations_test.cc job_shards_test.cc strays_test.cc tenancy_test.cc LIBRARIES simulation_world)
 holdfast_test(agents_away_test SOURCES agents_away_test.cc LIBRARIES simulation_world)
 holdfast_test(worker_returns_test SOURCES worker_returns_test.cc LIBRARIES simulation_world)
 holdfast_test(queues_rest_test SOURCES queues_rest_test.cc time_to_live_test.cc

@@ -1,6 +1,7 @@
 """An API server of very many finished jobs with their pods, and of some that run, at rest: as much of one as an operator asks
 that has nothing to do but read. It answers lists and watches as servers without streamed lists do: a list
-at version 0 comes in one body, whatever its limit. It selects jobs by status.settled.
+at version 0 comes in one body, whatever its limit. It selects jobs by status.settled and status.shard: job N has the shard
+N modulo 32 of 32.
 
     with ManyObjects(100_000) as server:
         ... an operator on server.kubeconfig(folder) ...
@@ -19,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 VERSION = 1_000_000  # of each list; leases are written from there on
 BATCH = 500
+SHARDS = 32
 EXPIRED = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired",
            "message": "too old resource version"}
 BEGAN, ENDED = "2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"
@@ -38,7 +40,7 @@ def _job():
             "metadata": _meta("job", generation=1), "spec": {"template": template}, "status": {
                 "phase": "Succeeded", "attempt": 1, "failures": 0, "disruptions": 0, "observedGeneration": 1,
                 "startTime": BEGAN,
-                "completionTime": ENDED, "settled": True, "history": [
+                "completionTime": ENDED, "settled": True, "shard": "SHARD-of-32", "history": [
                     {"attempt": 1, "podName": "pod-NUMBER", "nodeName": "node-1", "outcome": "Succeeded",
                      "reason": "Completed", "exitCode": 0, "startTime": BEGAN, "endTime": ENDED}],
                 "conditions": [{"type": "Complete", "status": "True", "reason": "CompletionsReached",
@@ -49,6 +51,7 @@ def _running_job():
     job = _job()
     job["status"] = {
         "phase": "Running", "attempt": 2, "failures": 1, "disruptions": 0, "observedGeneration": 1, "startTime": BEGAN,
+        "shard": "SHARD-of-32",
         "history": [{"attempt": 1, "podName": "pod-NUMBER", "nodeName": "node-1", "outcome": "Failed", "reason": "Error",
                      "exitCode": 1, "startTime": BEGAN, "endTime": ENDED}],
         "waiting": {"reason": "PodRunning", "message": "pod pod-NUMBER runs", "since": ENDED}}
@@ -125,19 +128,25 @@ class ManyObjects:
         self.expired[plural] += 1
 
     def selected(self, plural, query):
-        """The numbers of those that the request selects. None: the server cannot."""
+        """Between which numbers those are that the request selects, and the shards that it leaves out. None: the server
+        cannot."""
         fields = query.get("fieldSelector", "").split(",") if plural == "durablejobs" else []
         if not self.selects and any(field.startswith("status.") for field in fields):
             return None
         first = self.finished if "status.settled!=true" in fields else 0
-        return first, self.finished if "status.settled=true" in fields else self.count
+        others = {int(field.removeprefix("status.shard!=").removesuffix(f"-of-{SHARDS}"))
+                  for field in fields if field.startswith("status.shard!=") and field != "status.shard!=none"}
+        return first, self.finished if "status.settled=true" in fields else self.count, others
 
-    def items(self, plural, bare, first, last):
+    def items(self, plural, bare, first, last, others=()):
         """Their texts, some hundreds at a time."""
         finished, running = ((self.bare,) * 2 if bare else (self.whole, self.running))
         for begin in range(first, last, BATCH):
-            yield b",".join(str(number).encode().join((finished if number < self.finished else running)[plural])
-                            for number in range(begin, min(begin + BATCH, last)))
+            texts = [str(number).encode().join((finished if number < self.finished else running)[plural])
+                     .replace(b"SHARD", str(number % SHARDS).encode())
+                     for number in range(begin, min(begin + BATCH, last)) if number % SHARDS not in others]
+            if texts:
+                yield b",".join(texts)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -211,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.chunk(b'{"kind":"List","metadata":%s,"items":[' % json.dumps(
             {"resourceVersion": str(objects.version), **more}).encode())
         separator = b""
-        for text in objects.items(plural, bare, first, last):
+        for text in objects.items(plural, bare, first, last, selected[2]):
             self.chunk(separator + text)
             separator = b","
         self.chunk(b"]}")

@@ -188,7 +188,7 @@ class RandomWrites:
         field = self.pick("attempt", "failures", "disruptions", "succeeded", "failed", "active", "notifications",
                           "suspendedSeconds", "startTime", "completionTime", "completions", "waiting", "runs", "stage",
                           "stages", "outbox", "conditions", "history", "completedIndexes", "failedIndexes",
-                          "observedGeneration", "phase", "settled")
+                          "observedGeneration", "phase", "settled", "shard")
         kinds = self.pick(["Complete"], ["Failed"], ["FailureTarget"], ["ResultReady"], ["Reconciling"],
                           ["Complete", "Reconciling"])
         conditions = [{"type": kind, "status": self.pick("True", "True", "False"), "reason": self.pick("R", "R", "Other"),
@@ -206,6 +206,7 @@ class RandomWrites:
         status[field] = {
             "phase": lambda: self.pick(*PHASES),
             "settled": lambda: self.pick(True, False),
+            "shard": lambda: self.pick("3-of-16", "7-of-16", "7-of-32"),
             "startTime": lambda: self.pick(*TIMES),
             "completionTime": lambda: self.pick(*TIMES),
             "completions": lambda: self.pick("0/1", "1/1", "0/3"),

@@ -2,6 +2,6 @@ holdfast_test(executor_test SOURCES jobs/executor_test.cc LIBRARIES holdfast_job
 holdfast_test(job_census_test SOURCES jobs/job_census_test.cc LIBRARIES holdfast_jobs)
 holdfast_test(job_facts_test SOURCES jobs/job_facts_test.cc jobs/live_run_test.cc jobs/stray_pods_test.cc LIBRARIES holdfast_jobs)
 holdfast_test(job_silences_test SOURCES jobs/job_silences_test.cc LIBRARIES holdfast_jobs)
-holdfast_test(pod_shards_test SOURCES jobs/pod_shards_test.cc LIBRARIES holdfast_jobs)
+holdfast_test(watched_shards_test SOURCES jobs/watched_shards_test.cc LIBRARIES holdfast_jobs)
 holdfast_test(pods_of_shards_test SOURCES jobs/pods_of_shards_test.cc jobs/settled_jobs_test.cc LIBRARIES operator_world)
 holdfast_test(windows_test SOURCES jobs/windows_test.cc LIBRARIES holdfast_jobs)

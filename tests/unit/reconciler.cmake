@@ -35,6 +35,7 @@ holdfast_test(
   reconciler/job/opening_guard_test.cc
   reconciler/job/opening_version_test.cc
   reconciler/job/settled_test.cc
+  reconciler/job/shard_test.cc
   reconciler/job/plan_test.cc
   reconciler/job/stages_test.cc
   reconciler/job/status_limits_foreign_test.cc

@@ -392,6 +392,20 @@ void check_status_change(const Json& status, const Json& old, Causes& causes) {
   if (!same) forbid(causes, "status", "the job has ended and its status is final");
 }
 
+void check_shard_change(const Json& job, const std::string& old, Causes& causes) {
+  const Json& spec = at(job, "spec");
+  const std::string shard = string_at(at(job, "status"), "shard");
+  bool may_change = shard.empty() || old.empty() || shard == old || spec.contains("queue") ||
+                    spec.contains("workerPool");
+  for (const Json& stage : at(spec, "stages")) may_change |= stage.contains("workerPool");
+  // There is no such shard.
+  may_change = may_change || std::stoi(old) >= std::stoi(old.substr(old.find('-') + 4));
+  if (!may_change && shard.substr(shard.find('-')) == old.substr(old.find('-'))) {
+    forbid(causes, "status.shard",
+           "without a queue or a pool the shard changes only with the number of shards");
+  }
+}
+
 }  // namespace
 
 void check_job_rules(const Json& job, const Json* old, Causes& causes) {
@@ -414,6 +428,7 @@ void check_job_rules(const Json& job, const Json* old, Causes& causes) {
   }
   check_status(status, causes);
   if (old_status.is_object()) check_status_change(status, old_status, causes);
+  if (old_status.is_object()) check_shard_change(job, string_at(old_status, "shard"), causes);
 }
 
 }  // namespace holdfast::simulation

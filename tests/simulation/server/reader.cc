@@ -186,8 +186,8 @@ ApiAnswer parse_filter(const Target& target, Filter& filter) {
     const std::string& key = requirement.key;
     const bool of_pods = std::string_view(target.resource->plural) == "pods" &&
                          (key == "spec.nodeName" || key == "status.phase");
-    const bool of_jobs =
-        std::string_view(target.resource->plural) == "durablejobs" && key == "status.settled";
+    const bool of_jobs = std::string_view(target.resource->plural) == "durablejobs" &&
+                         (key == "status.settled" || key == "status.shard");
     if (key != "metadata.name" && key != "metadata.namespace" && !of_pods && !of_jobs) {
       return bad_request("field label not supported: " + key);
     }

@@ -318,7 +318,7 @@ TEST_F(InformerTest, WhereAllIsForbiddenNothingIsSynced) {
 TEST_F(InformerTest, AWiderSelectorIsListedConsistentlyAndCountsOnceItsListIsThere) {
   watching();
   EXPECT_EQ(informer->widened("x"), 0u);
-  informer->widen("app notin (c)");
+  informer->widen({"app notin (c)", ""});
   loop.run_ready();
   EXPECT_FALSE(informer->live()) << "the old watch does not show the new objects";
   EXPECT_THAT(transport.request().target, HasSubstr("labelSelector=app%20notin%20%28c%29"));
@@ -334,9 +334,9 @@ TEST_F(InformerTest, AWiderSelectorIsListedConsistentlyAndCountsOnceItsListIsThe
 
 TEST_F(InformerTest, AListUnderWayBeginsAgainWithTheWiderSelector) {
   watching();
-  informer->widen("one");
+  informer->widen({"one", ""});
   loop.run_ready();
-  informer->widen("two");
+  informer->widen({"two", ""});
   loop.run_ready();
   ASSERT_EQ(transport.pending(), 2u);
   answer(list_json(20));
@@ -349,7 +349,7 @@ TEST_F(InformerTest, AListUnderWayBeginsAgainWithTheWiderSelector) {
 
 TEST_F(InformerTest, EachNamespaceIsWiderOnceItsOwnListIsThere) {
   make({"x", "y"});
-  informer->widen("first");
+  informer->widen({"first", ""});
   start();
   EXPECT_THAT(transport.request().target, HasSubstr("labelSelector=first"));
   answer(list_json(10));
@@ -363,7 +363,8 @@ TEST_F(InformerTest, ANarrowerSelectorDropsObjectsWithoutAChangeAndGoesOnAtItsVe
   watching();
   lines({event_json("ADDED", object_json("b", 11, "x"))});
   reported.clear();
-  informer->narrow("app notin (a)", [](const ObjectPtr& object) { return object->name != "a"; });
+  informer->narrow({"app notin (a)", ""},
+                   [](const ObjectPtr& object) { return object->name != "a"; });
   loop.run_ready();
   EXPECT_TRUE(reported.empty()) << "it is not deleted";
   EXPECT_FALSE(informer->store().get("x/a"));
@@ -378,9 +379,9 @@ TEST_F(InformerTest, ANarrowerSelectorDropsObjectsWithoutAChangeAndGoesOnAtItsVe
 
 TEST_F(InformerTest, AListUnderWayBringsNothingBackThatANarrowerSelectorDrops) {
   watching();
-  informer->widen("wide");
+  informer->widen({"wide", ""});
   loop.run_ready();
-  informer->narrow("narrow", [](const ObjectPtr& object) { return object->name != "a"; });
+  informer->narrow({"narrow", ""}, [](const ObjectPtr& object) { return object->name != "a"; });
   loop.run_ready();
   answer(list_json(20, {object_json("a", 9, "x")}));
   EXPECT_FALSE(informer->store().get("x/a"));

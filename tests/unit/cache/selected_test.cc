@@ -44,10 +44,11 @@ ObjectPtr object_of(const std::string& name, int version) {
 
 class SelectedTest : public ::testing::Test {
  protected:
-  SelectedTest() {
+  SelectedTest() { make({}); }
+  void make(const std::vector<std::string>& namespaces) {
     Informer::Dependencies dependencies{loop, client, random, Log()};
     dependencies.streaming_lists = false;
-    informer = std::make_unique<Informer>(dependencies, open_jobs(), std::vector<std::string>());
+    informer = std::make_unique<Informer>(dependencies, open_jobs(), namespaces);
     informer->on_change([this](const Change& change) {
       const ObjectPtr& latest = change.after ? change.after : change.before;
       reported.push_back((change.before ? "" : "+") + latest->name +
@@ -95,7 +96,7 @@ class SelectedTest : public ::testing::Test {
 TEST_F(SelectedTest, ItAsksForWhatIsSelectedAlone) {
   informer->start();
   loop.run_ready();
-  EXPECT_THAT(transport.request().target, HasSubstr("fieldSelector=status.settled%21%3Dtrue"));
+  EXPECT_THAT(transport.request().target, HasSubstr("fieldSelector=status.settled!=true"));
 }
 
 TEST_F(SelectedTest, WhatLeavesMayStayAsItsReaderSays) {
@@ -175,6 +176,55 @@ TEST_F(SelectedTest, AnOldReadDoesNotReplaceWhatIsStored) {
   EXPECT_FALSE(informer->is_kept("x/a"));
 }
 
+TEST_F(SelectedTest, AnotherSelectorOfFieldsIsListedAndTheOldOneNoMore) {
+  watching();
+  informer->widen({"", "status.settled!=true,status.shard!=1-of-2"});
+  loop.run_ready();
+  EXPECT_THAT(transport.request().target, HasSubstr("status.shard!=1-of-2"));
+}
+
+TEST_F(SelectedTest, WhatIsSelectedNoMoreMayBeReportedAsGone) {
+  watching();
+  informer->keep(object_of("a", 12));
+  reported.clear();
+  const std::vector<ObjectPtr> dropped =
+      informer->narrow({"", "status.settled!=true,status.shard!=1-of-2"},
+                       [](const ObjectPtr& object) { return object->name == "b"; });
+  EXPECT_THAT(reported, IsEmpty());
+  EXPECT_THAT(left, IsEmpty());
+  EXPECT_EQ(stored("a"), 0u);
+  EXPECT_FALSE(informer->is_kept("x/a"));
+  ASSERT_EQ(dropped.size(), 1u);
+  informer->report_gone(dropped[0]);
+  EXPECT_THAT(reported, ElementsAre("a-"));
+}
+
+TEST_F(SelectedTest, TheSameSelectorAgainListsNothingAndDropsNothing) {
+  watching();
+  const std::string same = "status.settled!=true";
+  informer->widen({"", same});
+  loop.run_ready();
+  EXPECT_EQ(informer->widened("x"), 1u);
+  EXPECT_EQ(transport.pending(), 0u);
+  EXPECT_THAT(informer->narrow({"", same}, [](const ObjectPtr&) { return false; }), IsEmpty());
+  EXPECT_EQ(stored("a"), 9u);
+}
+
+// As if a selector that is too long selected more than the one before.
+TEST_F(SelectedTest, ASelectorThatTheListDidNotHaveIsListedAlsoIfItIsInUseAlready) {
+  watching();
+  const std::string other = "status.shard!=none";
+  informer->narrow({"", other}, [](const ObjectPtr&) { return true; });
+  loop.run_ready();
+  ASSERT_EQ(transport.pending(), 0u) << "the watch goes on with it";
+  informer->widen({"", other});
+  loop.run_ready();
+  EXPECT_EQ(informer->widened("x"), 0u);
+  ASSERT_EQ(transport.pending(), 1u);
+  answer(list_json(20, {object_json("a", 9), object_json("b", 8)}));
+  EXPECT_EQ(informer->widened("x"), 1u);
+}
+
 constexpr const char* kUnknownField =
     R"({"kind":"Status","status":"Failure","reason":"BadRequest","code":400,)"
     R"("message":"field label not supported: status.settled"})";
@@ -184,10 +234,15 @@ TEST_F(SelectedTest, IfTheServerDoesNotKnowTheFieldEverythingIsWatchedAndItIsTri
   loop.run_ready();
   answer(kUnknownField, 400);
   EXPECT_TRUE(informer->is_unselected());
+  informer->widen({"", "status.settled!=true,status.shard!=1-of-2"});
+  EXPECT_TRUE(informer->is_unselected()) << "it is for the next try";
   loop.advance(std::chrono::seconds(30));
   EXPECT_THAT(transport.request().target, Not(HasSubstr("fieldSelector")));
   answer(list_json(10, {object_json("a", 9)}));
   EXPECT_EQ(stored("a"), 9u);
+  informer->narrow({"", "status.settled!=true,status.shard!=2-of-2"},
+                   [](const ObjectPtr&) { return false; });
+  EXPECT_EQ(stored("a"), 9u) << "the watch goes on to show it";
   transport.open_stream(0);
   loop.run_ready();
   loop.advance(std::chrono::seconds(60));
@@ -195,7 +250,39 @@ TEST_F(SelectedTest, IfTheServerDoesNotKnowTheFieldEverythingIsWatchedAndItIsTri
   EXPECT_THAT(transport.request().target, HasSubstr("limit=1"));
   answer(list_json(11, {object_json("a", 9)}));
   EXPECT_FALSE(informer->is_unselected());
-  EXPECT_THAT(transport.request().target, HasSubstr("fieldSelector"));
+  EXPECT_THAT(transport.request().target, HasSubstr("status.shard!=2-of-2"));
+}
+
+TEST_F(SelectedTest, IfTheServerOfOneNamespaceDoesNotKnowTheFieldTheOthersAreListedWithoutItToo) {
+  make({"x", "y"});
+  informer->widen({"", "status.settled!=true"});
+  informer->start();
+  loop.run_ready();
+  transport.answer_at(1, 200, list_json(10));
+  loop.run_ready();
+  transport.open_stream(0);
+  loop.run_ready();
+  answer(kUnknownField, 400);
+  EXPECT_EQ(transport.streams(), 0u);
+  ASSERT_EQ(transport.pending(), 1u);
+  EXPECT_THAT(transport.request().target, HasSubstr("namespaces/y"));
+  EXPECT_THAT(transport.request().target, Not(HasSubstr("fieldSelector")));
+  // It is not taken for one that selects.
+  informer->widen({"", "status.settled!=true"});
+  EXPECT_EQ(informer->widened("y"), 1u);
+}
+
+TEST_F(SelectedTest, AWatchMayShowThatTheServerDoesNotKnowTheField) {
+  watching();
+  informer->narrow({"", "status.settled!=true,status.shard!=1-of-2"},
+                   [](const ObjectPtr&) { return true; });
+  loop.run_ready();
+  transport.open_stream(0, 400, kUnknownField);
+  loop.run_ready();
+  EXPECT_TRUE(informer->is_unselected());
+  loop.advance(std::chrono::seconds(30));
+  EXPECT_THAT(transport.request().target, Not(HasSubstr("fieldSelector")));
+  EXPECT_THAT(transport.request().target, HasSubstr("limit=500")) << "everything is listed";
 }
 
 }  // namespace

@@ -381,6 +381,10 @@ TEST(JobCodec, AJobThatRunsABatchJobHasItsShardAndItsName) {
   meta["annotations"]["holdfast.dev/batch-job"] = "a-b";
   EXPECT_EQ(reconciler::shard_of(reconciler::shard_key(read()), 32), 7);
   EXPECT_EQ(read().hostname, "ring");
+  meta["ownerReferences"] = Json::array({{{"uid", "u-of-job"}, {"controller", true}}});
+  EXPECT_EQ(reconciler::shard_of(reconciler::shard_key(read()), 64),
+            reconciler::shard_of("u-of-job", 64))
+      << "with another number of shards it goes with its Job";
   given["spec"]["queue"] = {{"name", "q"}};
   EXPECT_EQ(reconciler::shard_key(read()), "media");
   for (const char* const bad : {"a.b", "Ring", "a/b"}) {

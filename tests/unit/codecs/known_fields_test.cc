@@ -80,7 +80,7 @@ Json newer_job() {
       "phase": "Running", "attempt": 4, "failures": 1, "disruptions": 0, "observedGeneration": 3,
       "active": 2, "failed": 1, "completions": "0/3", "stage": "main", "notifications": 2,
       "startTime": "2026-01-02T03:04:06Z",
-      "shard": "7-of-32", "gang": {"generation": 2, "members": [{"index": 0}]},
+      "rank": "7-of-32", "gang": {"generation": 2, "members": [{"index": 0}]},
       "waiting": {"reason": "PodRunning", "message": "m", "nextAction": "n", "by": "us"},
       "stages": [
         {"name": "main", "phase": "Running", "failures": 1, "startTime": "2026-01-02T03:04:06Z",
@@ -232,7 +232,7 @@ TEST(KnownFields, WhatIsWrittenBackIsBounded) {
   for (Json& run : object["status"]["runs"]) run["large"] = std::string(kUnknownStatusLimit, 'x');
   const Json status = written(object);
   EXPECT_FALSE(status["runs"][0].contains("large"));
-  EXPECT_EQ(status["shard"], "7-of-32") << "the runs come last";
+  EXPECT_EQ(status["rank"], "7-of-32") << "the runs come last";
   EXPECT_EQ(status["history"][1]["generation"], 1);
   Json large = newer_job();
   large["status"]["large"] = std::string(kMaxCachedTexts, 'x');

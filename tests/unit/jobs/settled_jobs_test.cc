@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reconciler/shards.h"
 #include "tests/unit/pools/operator_world.h"
 
 namespace holdfast::jobs::testing {
@@ -17,6 +18,8 @@ using simulation::ApiRequest;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::IsEmpty;
+
+constexpr const char* kQueues = "/apis/holdfast.dev/v1alpha1/namespaces/default/jobqueues";
 
 class SettledJobsTest : public ::testing::Test {
  protected:
@@ -391,6 +394,57 @@ TEST_F(SettledJobsTest, AnEndThatABatchJobDoesNotReportYetIsFoundAlthoughItIsSet
       seconds(60)));
 }
 
+TEST_F(SettledJobsTest, NothingIsDecidedAboutAJobThatLeftUntilItIsRead) {
+  job("a");
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  int writes = 0;
+  bool is_away = true;
+  refuse_ = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (!request.target.starts_with(std::string(kJobs) + "/a")) return std::nullopt;
+    if (request.method == "PUT") ++writes;
+    if (request.method != "GET" || !is_away) return std::nullopt;
+    return ApiAnswer{.status = 503, .body = R"({"kind":"Status","code":503,"message":"later"})"};
+  };
+  end_by_hand("a", "Failed", /*settled=*/true);
+  succeed();  // which the cached job would record
+  world_.run(seconds(20));
+  EXPECT_EQ(writes, 0);
+  EXPECT_TRUE(is_held());
+  is_away = false;
+  EXPECT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(10)));
+  EXPECT_EQ(writes, 0);
+}
+
+TEST_F(SettledJobsTest, TheFirstWriteOfAJobSaysItsShard) {
+  world_.shards = 2;
+  job("a");
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  const std::string shard = string_at(status("a"), "shard");
+  EXPECT_THAT(shard, ::testing::EndsWith("-of-2"));
+  EXPECT_EQ(string_at(at(at(world_.all("pods").at(0), "metadata"), "labels"), "holdfast.dev/shard"),
+            shard);
+}
+
+TEST_F(SettledJobsTest, ARestoredStatusWithAShardThatIsNotItsQueuesIsCorrectedAndTheJobGoesOn) {
+  world_.shards = 2;
+  const int right = reconciler::shard_of("default", 2);
+  world_.create(kQueues, {{"apiVersion", "holdfast.dev/v1alpha1"},
+                          {"kind", "JobQueue"},
+                          {"metadata", {{"name", "one"}}},
+                          {"spec", {{"concurrency", 1}}}});
+  job("a", {{"queue", {{"name", "one"}}}});
+  Json restored = world_.find("durablejobs", "a");
+  restored["status"] = {{"phase", "Pending"},
+                        {"shard", reconciler::shard_label(1 - right, 2)},
+                        {"waiting", {{"reason", "Queued"}, {"message", "m"}, {"nextAction", "n"}}}};
+  world_.put(std::string(kJobs) + "/a/status", restored);
+  start();
+  EXPECT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(30)));
+  EXPECT_EQ(string_at(status("a"), "shard"), reconciler::shard_label(right, 2));
+}
+
 TEST_F(SettledJobsTest, AnAPIServerThatCannotSelectChangesNothing) {
   refuse_ = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
     if (request.target.find("fieldSelector=status.settled") == std::string::npos) {
@@ -407,6 +461,46 @@ TEST_F(SettledJobsTest, AnAPIServerThatCannotSelectChangesNothing) {
   ASSERT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(30)));
   EXPECT_TRUE(
       world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, seconds(70)));
+}
+
+// Its pods and their Leases are in the caches, and say its shard.
+TEST_F(SettledJobsTest, NothingLeadsToAReadOfAJobBeforeTheJobsOfItsShardWereListed) {
+  job("a", {{"heartbeat", {{"leaseDurationSeconds", 60}}}, {"completions", 2}, {"parallelism", 2}});
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return world_.all("pods").size() == 2; }, seconds(10)));
+  world_.run(seconds(5));
+  ASSERT_THAT(world_.all("leases"), ::testing::Not(IsEmpty()));
+  world_.stop();
+  reads_.clear();
+  refuse_ = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool is_of_shards = request.target.find("/durablejobs?") != std::string::npos &&
+                              request.target.find("status.shard!=none") != std::string::npos;
+    if (!is_of_shards) return std::nullopt;
+    return ApiAnswer{503, R"({"kind":"Status","code":503,"message":"later"})", 0};
+  };
+  start();
+  world_.run(seconds(30));
+  EXPECT_THAT(reads_, IsEmpty());
+  EXPECT_TRUE(is_held());
+  EXPECT_EQ(world_.all("pods").size(), 2u);
+}
+
+TEST_F(SettledJobsTest, AnAPIServerThatKnowsSettledAloneCannotSelect) {
+  int tries = 0;
+  int halves = 0;
+  refuse_ = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.target.find("status.settled") == std::string::npos) return std::nullopt;
+    ++(request.target.find("status.shard") != std::string::npos ? tries : halves);
+    return ApiAnswer{400,
+                     R"({"kind":"Status","status":"Failure","reason":"BadRequest","code":400,)"
+                     R"("message":"field label not supported: status.shard"})",
+                     0};
+  };
+  job("a");
+  start();
+  world_.run(minutes(4));
+  EXPECT_GE(tries, 4);
+  EXPECT_EQ(halves, 0) << "it would take such a selector, and drop each shard that is written";
 }
 
 }  // namespace

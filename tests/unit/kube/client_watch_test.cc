@@ -50,7 +50,7 @@ TEST_F(WatchTest, AsksForTheKindWithCredentialsAndAServerTimeout) {
   const http::StreamRequest& request = transport_.stream();
   EXPECT_EQ(request.target,
             "/api/v1/namespaces/media/pods?resourceVersion=5&watch=1&timeoutSeconds=300"
-            "&labelSelector=holdfast.dev%2Fjob%20in%20%28a%2Cb%29");
+            "&labelSelector=holdfast.dev%2Fjob%20in%20%28a,b%29");
   EXPECT_EQ(header(request.headers, "Authorization"), "Bearer token-1");
   EXPECT_EQ(header(request.headers, "Accept"), "application/json;drop=metadata.managedFields");
   EXPECT_EQ(request.idle_timeout, Duration(150s)) << "a bookmark comes each minute";
@@ -70,7 +70,7 @@ TEST_F(WatchTest, MetadataAloneIsAskedForByTheAcceptHeader) {
             "json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1;drop=metadata.managedFields,"
             "application/json;drop=metadata.managedFields");
   EXPECT_EQ(transport_.request().target,
-            "/api/v1/pods?limit=500&labelSelector=holdfast.dev%2Fjob%20in%20%28a%2Cb%29");
+            "/api/v1/pods?limit=500&labelSelector=holdfast.dev%2Fjob%20in%20%28a,b%29");
   EXPECT_TRUE(transport_.request().accept_gzip);
 }
 

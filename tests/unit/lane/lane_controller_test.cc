@@ -61,6 +61,22 @@ TEST_F(LaneControllerTest, ASuspendedJobGetsItsDurableJobWhenItResumes) {
   EXPECT_EQ(world_.all("pods")[0]["spec"]["nodeSelector"], Json({{"zone", "a"}}));
 }
 
+TEST_F(LaneControllerTest, NothingIsMadeForAJobBeforeTheDurableJobsOfItsShardWereRead) {
+  bool is_held_up = true;
+  world_.before = [&is_held_up](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool is_of_shards = request.target.find("/durablejobs?") != std::string::npos &&
+                              request.target.find("status.shard!=none") != std::string::npos;
+    if (!is_held_up || !is_of_shards) return std::nullopt;
+    return refusal(503, "ServiceUnavailable");
+  };
+  world_.create(kBatchJobs, batch_job());
+  start();
+  EXPECT_THAT(world_.all("durablejobs"), IsEmpty());
+  EXPECT_EQ(record(), "");
+  is_held_up = false;
+  EXPECT_TRUE(until([&] { return !world_.all("durablejobs").empty(); }, seconds(60)));
+}
+
 TEST_F(LaneControllerTest, ASuspendedJobStopsItsPodsAndStartsThemAnew) {
   begin();
   world_.patch(path(kBatchJobs, "pi"), {{"spec", {{"suspend", true}}}});

@@ -140,7 +140,7 @@ TEST_F(NodeMonitorTest, AListOfMorePodsIsNoGapUntilItFails) {
   pods_are_listed();
   live(seconds(20));
   const reconciler::LiveTime before = monitor_.pods_time("");
-  pods_.widen("more");
+  pods_.widen({"more", ""});
   live(seconds(20));
   ASSERT_FALSE(pods_.live());
   EXPECT_EQ(monitor_.pods_time("").epoch, before.epoch);

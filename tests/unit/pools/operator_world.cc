@@ -164,7 +164,7 @@ struct OperatorWorld::Process : jobs::Telemetry, events::EventSink, notify::Post
     if (operator_world.batch_jobs) config.batch_jobs.emplace();
     config.namespaces = operator_world.namespaces;
     config.membership.id = "holdfast-" + std::to_string(life);
-    config.membership.shards = 1;
+    config.membership.shards = operator_world.shards;
     config.jobs.agent_image = "agent";
     return config;
   }

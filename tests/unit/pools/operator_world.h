@@ -52,10 +52,11 @@ class OperatorWorld {
   Json put(const std::string& path, const Json& object);
   void collect_garbage();
 
-  // Before start(): it runs batch/v1 Jobs, too.
+  // Before start(): it runs batch/v1 Jobs, too; and how many shards there are.
   bool batch_jobs = false;
   // Before start(): it works on these alone.
   std::vector<std::string> namespaces;
+  int shards = 1;
   // The operator's Events, in order: "Job DurableJobCreated".
   std::vector<std::string> events;
 

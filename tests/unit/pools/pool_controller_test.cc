@@ -361,6 +361,33 @@ TEST_F(PoolControllerTest, NothingIsDecidedBeforeTheLeasesWereRead) {
   EXPECT_EQ(phase("one"), "Running");
 }
 
+// The first list of jobs has the new ones alone.
+TEST_F(PoolControllerTest, ANewOwnerFreesNoWorkerBeforeTheJobsOfItsShardWereRead) {
+  const std::string pod = running_job("one");
+  world_.stop();
+  bool is_held_up = true;
+  world_.before = [&is_held_up](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool is_list =
+        request.method == "GET" && request.target.find("/durablejobs?") != std::string::npos;
+    const bool is_of_shards = request.target.find("status.shard!=none") != std::string::npos;
+    if (!is_held_up || !is_list || !is_of_shards) return std::nullopt;
+    return ApiAnswer{.status = 503, .body = R"({"kind":"Status","code":503,"message":"later"})"};
+  };
+  world_.start();
+  for (int second = 0; second < 60; ++second) {
+    world_.run(seconds(1));
+    answer_running(pod);
+  }
+  EXPECT_EQ(world_.work(pod).entries.size(), 1u) << "its job is not gone";
+  is_held_up = false;
+  answer_running(pod);
+  world_.run(seconds(20));
+  EXPECT_EQ(world_.work(pod).entries.size(), 1u);
+  EXPECT_EQ(phase("one"), "Running");
+  answer_ended(pod);
+  EXPECT_TRUE(until([&] { return phase("one") == "Succeeded"; }));
+}
+
 TEST_F(PoolControllerTest, ThePoolsEndMakesNoWorkerAndItsJobsSaySo) {
   const std::string pod = running_job("one");
   world_.remove(std::string(kPools) + "/small");
@@ -415,7 +442,8 @@ TEST_F(PoolControllerTest, AWorkerIsWaitedForAsLongAsItsAgentMayRun) {
   world_.run(seconds(9));
   EXPECT_EQ(holder(pod), "revoked") << "its command may still run";
   EXPECT_EQ(last_outcome("one"), "") << "its Lease has been missing for less than its duration";
-  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(5)));
+  // Since this process has read the jobs, which was before it had their shard.
+  ASSERT_TRUE(until([&] { return last_outcome("one") == "Lost"; }, seconds(12)));
   ASSERT_TRUE(until([&] { return holder(pod).empty(); }, kDuration));
 }
 

@@ -15,6 +15,7 @@ bool same_but_conditions(Status a, Status b) {
   a.conditions = b.conditions;
   a.outbox = b.outbox;  // refused_outbox() judges it
   a.settled = a.settled || b.settled;
+  a.shard = b.shard;
   a.observed_generation = b.observed_generation;
   return a == b;
 }

@@ -46,6 +46,48 @@ TEST(ShardOf, AFixedOneStaysUntilThereAreOthers) {
   EXPECT_EQ(shard_of(fixed_shard_key("40-of-32", "uid"), 32), shard_of("uid", 32));
 }
 
+TEST(ShardKey, AJobHasTheShardOfItsStatusUntilThereAreOthers) {
+  Job job;
+  job.uid = "uid";
+  job.namespace_ = "media";
+  EXPECT_EQ(shard_key(job), "uid") << "nobody has looked at it";
+  job.status.shard = "7-of-32";
+  EXPECT_EQ(shard_of(shard_key(job), 32), 7);
+  EXPECT_EQ(shard_of(shard_key(job), 64), shard_of("uid", 64));
+  job.queue = QueueRef{};
+  EXPECT_EQ(shard_of(shard_key(job), 32), 7) << "whose holder sees it";
+  EXPECT_EQ(shard_of(shard_key(job), 64), shard_of("media", 64));
+  EXPECT_EQ(own_shard_key(job), "media");
+}
+
+TEST(ShardKey, OfAQueueOrAPoolAJobHasNoOtherShardThanItsNamespace) {
+  Job job;
+  job.uid = "uid";
+  job.namespace_ = "media";
+  const int right = shard_of("media", 32);
+  job.status.shard = shard_label((right + 1) % 32, 32);
+  EXPECT_FALSE(belongs_elsewhere(job, 32)) << "it has neither, and may have any";
+  job.has_pool = true;
+  EXPECT_TRUE(belongs_elsewhere(job, 32));
+  EXPECT_FALSE(belongs_elsewhere(job, 64)) << "there are others now";
+  job.deleting = true;
+  EXPECT_FALSE(belongs_elsewhere(job, 32)) << "what is left to do needs neither";
+  job.deleting = false;
+  job.status.shard = shard_label(right, 32);
+  EXPECT_FALSE(belongs_elsewhere(job, 32));
+}
+
+TEST(ShardKey, TheJobOfABatchJobHasThatOnesShard) {
+  Job job;
+  job.uid = "uid";
+  job.fixed_shard = fixed_shard_key("3-of-32", "uid");
+  EXPECT_EQ(shard_of(shard_key(job), 32), 3);
+  job.status.shard = "7-of-32";
+  EXPECT_EQ(shard_of(shard_key(job), 32), 7);
+  EXPECT_EQ(shard_of(own_shard_key(job), 32), 3);
+  EXPECT_EQ(shard_of(shard_key(job), 64), shard_of("uid", 64));
+}
+
 TEST(PlanShards, GivesEveryShardToAMemberAndEachMemberTheSameNumberOrOneMore) {
   SeededRandom random(1);
   for (int round = 0; round < 200; ++round) {

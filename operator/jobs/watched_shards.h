@@ -1,15 +1,15 @@
-// Which pods and heartbeat Leases a replica watches: those of the shards that it has, or will have
-// soon. It also watches all without a label of a shard (an older version's). So the work of other
-// replicas costs it nothing.
+// Which jobs, pods and heartbeat Leases a replica watches: those of the shards that it has, or will
+// have soon. It also watches all that name no shard of this installation: an older version's, and new
+// jobs. So the work of other replicas costs it little.
 //
 //   want({7, 12})    Both are listed, together with what was watched before.
 //   read(7, ns)      From now on the caches are as complete for shard 7 as any watched cache.
 //   want({7})        After kLinger what belongs to 12 leaves the caches. After a lapse a replica
 //                    mostly gets its shards back, and then needs no list.
 //
-// While a shard is held but not read, the operator does nothing about its jobs. A pod or a Lease
-// may be missing in the cache or in the cluster, and the operator cannot know which. Membership
-// records nothing.
+// While a shard is held but not read, the operator does nothing about its jobs. An object may be
+// missing in the cache or in the cluster, and the operator cannot know which. Membership records
+// nothing.
 //
 // Loop only.
 #pragma once
@@ -27,23 +27,25 @@
 
 namespace holdfast::jobs {
 
-class PodShards {
+class WatchedShards {
  public:
   static constexpr std::chrono::seconds kLinger{60};
   // How long a list may hold up the next one, once another namespace's has come.
   static constexpr std::chrono::seconds kPatience{5};
 
-  // Objects that bear reconciler::kShardLabel.
   struct Part {
     cache::Informer& informer;
+    // See shard_selectors.h.
+    std::function<cache::Selector(const std::set<int>& selected, int shards)> selector;
+    // The shard that an object names, as reconciler::shard_label().
     std::function<std::string(const kube::ObjectPtr& object)> label;
     std::function<void(const kube::ObjectPtr& object)> on_drop;
   };
   // Of T, as the informer decodes it. `label`: of a T. `on_drop`: a T leaves the cache although it is
   // not deleted.
-  template <class T, class Label, class OnDrop>
-  static Part part(cache::Informer& informer, Label label, OnDrop on_drop) {
-    return {informer,
+  template <class T, class Selector, class Label, class OnDrop>
+  static Part part(cache::Informer& informer, Selector selector, Label label, OnDrop on_drop) {
+    return {informer, selector,
             [label](const kube::ObjectPtr& object) { return label(*kube::as<T>(object)); },
             [on_drop](const kube::ObjectPtr& object) { on_drop(*kube::as<T>(object)); }};
   }
@@ -55,8 +57,8 @@ class PodShards {
     std::function<void(const std::set<int>& shards, const std::string& watched)> on_read;
   };
   // Call it before the informers start. `namespaces`: as the informers'.
-  PodShards(Dependencies dependencies, int shards, std::vector<std::string> namespaces);
-  ~PodShards();
+  WatchedShards(Dependencies dependencies, int shards, std::vector<std::string> namespaces);
+  ~WatchedShards();
 
   // All shards that this replica has or will have.
   void want(std::set<int> shards);
@@ -64,15 +66,12 @@ class PodShards {
   // True if it is read in each namespace that can be watched.
   bool read(int shard) const;
   // How many are, whether or not they are held.
-  std::size_t shards_read() const;
+  std::size_t read_shards() const;
 
   // What belongs to new shards is being listed, and nothing has failed so far. Meanwhile the replica
   // sees no change of what it had.
   bool lists() const;
   bool watches(const cache::Informer& informer) const;
-
-  // Of the objects of jobs in these shards, and of those without a label of a shard.
-  static std::string selector(const std::set<int>& selected, int shards);
 
  private:
   void list_more();

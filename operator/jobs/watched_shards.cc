@@ -1,14 +1,14 @@
-#include "operator/jobs/pod_shards.h"
+#include "operator/jobs/watched_shards.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "reconciler/names.h"
 #include "reconciler/shards.h"
 
 namespace holdfast::jobs {
 
-PodShards::PodShards(Dependencies dependencies, int shards, std::vector<std::string> namespaces)
+WatchedShards::WatchedShards(Dependencies dependencies, int shards,
+                             std::vector<std::string> namespaces)
     : deps_(std::move(dependencies)), shards_(shards), since_(static_cast<std::size_t>(shards)) {
   if (namespaces.empty()) namespaces.emplace_back();
   for (std::string& name : namespaces) watched_.push_back({std::move(name)});
@@ -18,23 +18,12 @@ PodShards::PodShards(Dependencies dependencies, int shards, std::vector<std::str
   widen();
 }
 
-PodShards::~PodShards() {
+WatchedShards::~WatchedShards() {
   deps_.loop.cancel(linger_);
   deps_.loop.cancel(again_);
 }
 
-// `notin` also selects what has no such label.
-std::string PodShards::selector(const std::set<int>& selected, int shards) {
-  std::string others;
-  for (int shard = 0; shard < shards; ++shard) {
-    if (selected.count(shard) != 0) continue;
-    others += (others.empty() ? "" : ",") + reconciler::shard_label(shard, shards);
-  }
-  const std::string ours = reconciler::kJobUidLabel;
-  return others.empty() ? ours : ours + "," + reconciler::kShardLabel + " notin (" + others + ")";
-}
-
-void PodShards::want(std::set<int> shards) {
+void WatchedShards::want(std::set<int> shards) {
   const bool has_lost =
       !std::includes(shards.begin(), shards.end(), wanted_.begin(), wanted_.end());
   wanted_ = std::move(shards);
@@ -46,7 +35,7 @@ void PodShards::want(std::set<int> shards) {
 }
 
 // A list under way would begin again. Those that are wanted meanwhile are the next one's.
-void PodShards::list_more() {
+void WatchedShards::list_more() {
   deps_.loop.cancel(std::exchange(again_, 0));
   if (std::includes(selected_.begin(), selected_.end(), wanted_.begin(), wanted_.end())) return;
   if (!lists()) return widen();
@@ -56,7 +45,7 @@ void PodShards::list_more() {
   });
 }
 
-void PodShards::linger() {
+void WatchedShards::linger() {
   linger_ = deps_.loop.call_after(kLinger, [this] {
     linger_ = 0;
     if (lists()) return linger();
@@ -65,25 +54,25 @@ void PodShards::linger() {
 }
 
 // A namespace whose list hangs holds up no other.
-bool PodShards::lists() const {
+bool WatchedShards::lists() const {
   const auto lists = [this](const Watched& one) { return this->lists(one.namespace_); };
   return deps_.loop.now() - widened_at_ < kPatience
              ? std::any_of(watched_.begin(), watched_.end(), lists)
              : std::all_of(watched_.begin(), watched_.end(), lists);
 }
 
-bool PodShards::lists(const std::string& namespace_) const {
+bool WatchedShards::lists(const std::string& namespace_) const {
   return std::any_of(deps_.parts.begin(), deps_.parts.end(),
                      [&](const Part& part) { return part.informer.widening(namespace_); });
 }
 
-bool PodShards::watches(const cache::Informer& informer) const {
+bool WatchedShards::watches(const cache::Informer& informer) const {
   return std::any_of(deps_.parts.begin(), deps_.parts.end(),
                      [&](const Part& part) { return &part.informer == &informer; });
 }
 
 // All parts are widened together.
-std::uint64_t PodShards::widened(const std::string& namespace_) const {
+std::uint64_t WatchedShards::widened(const std::string& namespace_) const {
   std::uint64_t least = widenings_;
   for (const Part& part : deps_.parts) {
     least = std::min(least, part.informer.widened(namespace_));
@@ -91,37 +80,40 @@ std::uint64_t PodShards::widened(const std::string& namespace_) const {
   return least;
 }
 
-void PodShards::widen() {
+void WatchedShards::widen() {
   ++widenings_;
   widened_at_ = deps_.loop.now();
   for (const int shard : wanted_) {
     if (!selected_.insert(shard).second) continue;
     since_[static_cast<std::size_t>(shard)] = widenings_;
   }
-  for (const Part& part : deps_.parts) part.informer.widen(selector(selected_, shards_));
+  for (const Part& part : deps_.parts) part.informer.widen(part.selector(selected_, shards_));
 }
 
-void PodShards::narrow() {
-  selected_ = wanted_;
+void WatchedShards::narrow() {
+  // What is wanted may not be selected yet: the next list brings it.
+  std::erase_if(selected_, [this](const int shard) { return wanted_.count(shard) == 0; });
   for (int shard = 0; shard < shards_; ++shard) {
     if (selected_.count(shard) == 0) since_[static_cast<std::size_t>(shard)] = 0;
   }
   for (const Part& part : deps_.parts) {
-    part.informer.narrow(selector(selected_, shards_), [&](const kube::ObjectPtr& object) {
+    const auto keep = [&](const kube::ObjectPtr& object) {
       const auto shard = reconciler::labelled_shard(part.label(object), shards_);
-      const bool stays = !shard || selected_.count(*shard) != 0;
-      if (!stays) part.on_drop(object);
-      return stays;
-    });
+      return !shard || selected_.count(*shard) != 0;
+    };
+    for (const kube::ObjectPtr& dropped :
+         part.informer.narrow(part.selector(selected_, shards_), keep)) {
+      part.on_drop(dropped);
+    }
   }
 }
 
-bool PodShards::read(int shard, const std::string& namespace_) const {
+bool WatchedShards::read(int shard, const std::string& namespace_) const {
   const std::uint64_t since = since_[static_cast<std::size_t>(shard)];
   return since != 0 && widened(namespace_) >= since;
 }
 
-bool PodShards::read(int shard) const {
+bool WatchedShards::read(int shard) const {
   const auto is_read = [&](const Watched& one) { return read(shard, one.namespace_); };
   const auto in_trouble = [&](const Watched& one) {
     return std::any_of(deps_.parts.begin(), deps_.parts.end(), [&](const Part& part) {
@@ -133,12 +125,12 @@ bool PodShards::read(int shard) const {
                      [&](const Watched& one) { return is_read(one) || in_trouble(one); });
 }
 
-std::size_t PodShards::shards_read() const {
+std::size_t WatchedShards::read_shards() const {
   return static_cast<std::size_t>(std::count_if(selected_.begin(), selected_.end(),
                                                 [this](const int shard) { return read(shard); }));
 }
 
-void PodShards::on_progress() {
+void WatchedShards::on_progress() {
   for (Watched& one : watched_) {
     const std::uint64_t before = std::exchange(one.widened, widened(one.namespace_));
     if (before == one.widened) continue;
