@@ -73,7 +73,8 @@ void RecordTracker::seen(const std::string& name, std::uint64_t version, Duratio
     const auto waiting = waiting_.find(name);
     if (waiting == waiting_.end()) return;
     if (waiting->second.version == version) {
-      found->second.carried = waiting->second.silent;
+      // It had this version at both ends of the wait, so the wait counts.
+      found->second.carried = waiting->second.silent + (live_now - waiting->second.at);
       found->second.carried_at = waiting->second.at;
     }
     waiting_.erase(waiting);

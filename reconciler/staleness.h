@@ -97,7 +97,8 @@ class RecordTracker {
   bool knows(const std::string& name) const { return records_.count(name) != 0; }
 
   // Another observer has seen no change of this version for `silent`, up to now. The longer of its
-  // silence and ours counts; two observers never add up. A gap ends it, as it ends our own.
+  // silence and ours counts; two observers never add up. A gap ends it, as it ends our own. It may
+  // come before the record is seen, and counts on meanwhile.
   void carry(const std::string& name, std::uint64_t version, Duration silent, LiveTime time);
   // The version of the record seen here, or else of the carried one. None: neither exists.
   std::optional<std::uint64_t> version(const std::string& name) const;

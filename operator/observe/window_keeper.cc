@@ -48,7 +48,7 @@ void WindowKeeper::collect() {
         found_[shard].push_back({kind.first + "/" + name, mark, std::min(silent, wanted.most)});
       }
     };
-    kind.second.tracker.for_each_silent(kRecordFrom, kind.second.clock, note);
+    kind.second.tracker.for_each_silent(kind.second.record_from, kind.second.clock, note);
   }
 }
 

@@ -21,7 +21,7 @@
 
 namespace holdfast::observe {
 
-// Shorter silences are not recorded: a healthy kubelet or agent renews within this time.
+// A healthy kubelet or agent renews within this time.
 inline constexpr std::chrono::seconds kRecordFrom{15};
 
 class WindowKeeper {
@@ -39,6 +39,8 @@ class WindowKeeper {
     // The mark that this process has for the silence to which another process gave `mark`. Null:
     // the same one.
     std::function<std::uint64_t(const std::string& name, std::uint64_t mark)> mark_here = nullptr;
+    // Shorter silences are not recorded.
+    Duration record_from = kRecordFrom;
   };
   WindowKeeper(Loop& loop, Log log) : loop_(loop), log_(std::move(log)) {}
 

@@ -5,6 +5,8 @@ namespace {
 
 // Bounded: forgetting only starts the windows again.
 constexpr std::size_t kMaxMissing = 10'000;
+// The watch of a new Lease may come later than the record that names it.
+constexpr std::chrono::seconds kRecordMissingFrom{5};
 
 }  // namespace
 
@@ -103,7 +105,9 @@ void WorkerTimes::keep_windows(observe::WindowKeeper& windows,
   windows.add("worker", {renewed_, live, wanted.silent});
   windows.add("revoked", {revoked_, live, wanted.revoked});
   windows.add("echo", {lagging_, live, wanted.lagging, echo_here});
-  windows.add("lease", {missing_, live, wanted.missing});
+  // It does not come back. A process may see it late: only once it lists the jobs of a shard that it
+  // will have.
+  windows.add("lease", {missing_, live, wanted.missing, nullptr, kRecordMissingFrom});
 }
 
 }  // namespace holdfast::pools

@@ -30,8 +30,9 @@ TEST(Carried, ItMayComeBeforeTheRecordIsSeen) {
   tracker.carry("a", 7, seconds(30), live(0));
   EXPECT_FALSE(tracker.silent_for("a", seconds(1), seconds(0)));
   EXPECT_EQ(tracker.version("a"), 7u);
-  tracker.seen("a", 7, seconds(1));
-  EXPECT_EQ(tracker.silent_for("a", seconds(2), seconds(0)), seconds(31));
+  tracker.seen("a", 7, seconds(9));
+  EXPECT_EQ(tracker.silent_for("a", seconds(10), seconds(0)), seconds(40)) << "it counts on";
+  EXPECT_EQ(tracker.silent_for("a", seconds(10), seconds(5)), seconds(1)) << "until a gap";
 }
 
 TEST(Carried, AnotherVersionIsASignOfLife) {
