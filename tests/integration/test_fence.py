@@ -2,6 +2,7 @@
 Leases are none of its business, also where it is bound to the control plane's own namespaces."""
 
 import itertools
+import uuid
 
 import pytest
 from fence import (

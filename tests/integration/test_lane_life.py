@@ -202,7 +202,7 @@ def test_a_copy_of_a_job_is_a_job_of_its_own(batch):
 def test_a_job_survives_the_death_of_its_node(batch, cluster):
     batch.apply(batch_job("moves", fields={"holdfast.dev/lostAfterSeconds": str(LOST_AFTER)}))
     batch.wait("moves", "active", lambda status: status.get("active") == 1)
-    wait_for("a node", lambda: batch.pods("moves")[0]["spec"].get("nodeName"), 60)
+    wait_for("a node", lambda: any(pod["spec"].get("nodeName") for pod in batch.pods("moves")), 60)
     node = batch.pods("moves")[0]["spec"]["nodeName"]
     cluster.kill_node(node)
     try:
