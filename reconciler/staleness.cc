@@ -73,8 +73,7 @@ void RecordTracker::seen(const std::string& name, std::uint64_t version, Duratio
     const auto waiting = waiting_.find(name);
     if (waiting == waiting_.end()) return;
     if (waiting->second.version == version) {
-      // It had this version at both ends of the wait, so the wait counts.
-      found->second.carried = waiting->second.silent + (live_now - waiting->second.at);
+      found->second.carried = waiting->second.silent_at(live_now);
       found->second.carried_at = waiting->second.at;
     }
     waiting_.erase(waiting);
@@ -98,15 +97,20 @@ void RecordTracker::gone(const std::string& name) {
 }
 
 void RecordTracker::carry(const std::string& name, std::uint64_t version, Duration silent,
-                          LiveTime time) {
+                          LiveTime time, bool counts_on) {
   const auto found = records_.find(name);
   if (found == records_.end()) {
+    const auto before = waiting_.find(name);
+    const bool is_longer = before != waiting_.end() && before->second.version == version &&
+                           before->second.at >= time.epoch &&
+                           before->second.silent_at(time.now) > silent;
+    if (is_longer) return;
     // Bounded: forgetting only starts windows again.
     if (waiting_.size() >= kMaxWaiting) {
       std::erase_if(waiting_, [&](const auto& one) { return time.now - one.second.at > kWaits; });
     }
     if (waiting_.size() >= kMaxWaiting) waiting_.clear();
-    waiting_[name] = Waiting{version, silent, time.now};
+    waiting_[name] = Waiting{version, silent, time.now, counts_on};
     return;
   }
   Record& record = found->second;

@@ -98,8 +98,10 @@ class RecordTracker {
 
   // Another observer has seen no change of this version for `silent`, up to now. The longer of its
   // silence and ours counts; two observers never add up. A gap ends it, as it ends our own. It may
-  // come before the record is seen, and counts on meanwhile.
-  void carry(const std::string& name, std::uint64_t version, Duration silent, LiveTime time);
+  // come before the record is seen. With `counts_on` it counts on meanwhile: a record that has the
+  // same version then has not changed.
+  void carry(const std::string& name, std::uint64_t version, Duration silent, LiveTime time,
+             bool counts_on = false);
   // The version of the record seen here, or else of the carried one. None: neither exists.
   std::optional<std::uint64_t> version(const std::string& name) const;
 
@@ -150,6 +152,8 @@ class RecordTracker {
     std::uint64_t version = 0;
     Duration silent{0};
     Duration at{0};
+    bool counts_on = false;
+    Duration silent_at(Duration now) const { return counts_on ? silent + (now - at) : silent; }
   };
   // How many records count for the breaker, and how many of these are silent.
   struct Tally {

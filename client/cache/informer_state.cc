@@ -147,8 +147,9 @@ void Informer::State::apply(const kube::WatchEvent& event, std::vector<Change>& 
     if (left && left != known) put(std::move(left), changes);
     if (store.stored(key) && kept.contains(key)) return;
   } else if (event.type != kube::WatchEventType::kDeleted) {
-    const bool is_newer = !known || event.object->version > known->version;
-    if (is_newer) kept.erase(key);
+    // What was read may be what the watch says now.
+    const bool is_older = known && event.object->version < known->version;
+    if (!is_older) kept.erase(key);
   }
   apply_event(store, event, changes);
 }

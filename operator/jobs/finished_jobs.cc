@@ -39,6 +39,7 @@ void FinishedJobs::gained() {
 void FinishedJobs::lost(int shard) {
   left_.lost(shard);
   counts_.erase(shard);
+  if (walk_) walk_->found.erase(shard);
 }
 
 std::map<std::string, JobCensus::Phases> FinishedJobs::counts() const {
@@ -119,7 +120,8 @@ Task<void> FinishedJobs::walk_on() {
     deps_.log.debug("a page of the finished jobs was not read",
                     {{"namespace", namespace_}, {"error", page.error().message}});
     const ErrorCode code = page.error().code;
-    if (code == ErrorCode::kForbidden || code == ErrorCode::kNotFound) co_return skip();
+    const bool is_refused = code == ErrorCode::kForbidden || code == ErrorCode::kNotFound;
+    if (is_refused && !namespace_.empty()) co_return skip();
     co_return walk_after(walk_->pages.goes_on_after(page.error()) ? Duration(kPause) : kRetry);
   }
   for (const kube::ObjectPtr& object : page->items) {
@@ -184,7 +186,15 @@ void FinishedJobs::arm() {
   due_timer_ = deps_.loop.call_after(left, [this] {
     due_timer_ = 0;
     const auto end = due_.upper_bound(now());
-    for (auto entry = due_.begin(); entry != end; ++entry) left_.look_for(entry->second);
+    for (auto entry = due_.begin(); entry != end; ++entry) {
+      // A job of the same name may have come since, and be watched.
+      const std::string& key = entry->second;
+      if (deps_.caches.job(key) && !deps_.caches.jobs()->is_kept(key)) {
+        deps_.look(key);
+      } else {
+        left_.look_for(key);
+      }
+    }
     due_.erase(due_.begin(), end);
     arm();
   });

@@ -69,8 +69,9 @@ void LeftJobs::written(const std::string& key) {
 void LeftJobs::lost(int shard) {
   std::vector<std::string> theirs;
   caches_.jobs().for_each([&](const codecs::JobPtr& job) {
-    const bool is_theirs = caches_.jobs()->is_kept(job->key()) && caches_.shard_of(*job) == shard;
-    if (is_theirs) theirs.push_back(job->key());
+    // One with a wrong shard counts for its queue or its pool.
+    const bool is_theirs = caches_.shard_of(*job) == shard || !caches_.counts_here(*job);
+    if (is_theirs && caches_.jobs()->is_kept(job->key())) theirs.push_back(job->key());
   });
   for (const std::string& key : theirs) caches_.jobs()->drop(key);
 }
@@ -122,6 +123,7 @@ Task<void> LeftJobs::look(std::string key) {
   const codecs::JobPtr known = caches_.job(key);
   if (known && !caches_.counts_here(*known)) {
     sought_.erase(key);
+    if (caches_.jobs()->is_kept(key)) caches_.jobs()->drop(key);
     co_return;
   }
   if (!is_known) {

@@ -19,7 +19,8 @@ void WindowKeeper::carry(const std::string& text) {
     const std::string name = subject.subject.substr(slash + 1);
     const auto& mark_here = kind->second.mark_here;
     const std::uint64_t mark = mark_here ? mark_here(name, subject.mark) : subject.mark;
-    kind->second.tracker.carry(name, mark, subject.silent, kind->second.clock(name));
+    kind->second.tracker.carry(name, mark, subject.silent, kind->second.clock(name),
+                               kind->second.mark_proves_silence);
   }
 }
 

@@ -39,6 +39,8 @@ class WindowKeeper {
     // The mark that this process has for the silence to which another process gave `mark`. Null:
     // the same one.
     std::function<std::uint64_t(const std::string& name, std::uint64_t mark)> mark_here = nullptr;
+    // A subject that has the same mark twice was silent in between.
+    bool mark_proves_silence = false;
     // Shorter silences are not recorded.
     Duration record_from = kRecordFrom;
   };

@@ -168,6 +168,16 @@ TEST_F(SelectedTest, WhatIsWatchedAgainIsNoLongerKept) {
   EXPECT_EQ(stored("a"), 0u);
 }
 
+TEST_F(SelectedTest, ItIsWatchedAgainAlsoIfItWasReadBefore) {
+  watching();
+  stays = [](const ObjectPtr& stored) { return stored; };
+  lines({event_json("DELETED", object_json("a", 12))});
+  informer->keep(object_of("a", 13));
+  EXPECT_TRUE(informer->is_kept("x/a"));
+  lines({event_json("ADDED", object_json("a", 13))});
+  EXPECT_FALSE(informer->is_kept("x/a"));
+}
+
 TEST_F(SelectedTest, AnOldReadDoesNotReplaceWhatIsStored) {
   watching();
   informer->keep(object_of("a", 7));

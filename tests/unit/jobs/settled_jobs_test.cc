@@ -258,9 +258,11 @@ TEST_F(SettledJobsTest, WhileTheReadFailsNothingIsTakenForDeleted) {
 
 TEST_F(SettledJobsTest, ANamespaceThatMayNotBeReadHoldsUpTheWalkOfNoOther) {
   world_.namespaces = {"a-gone", "default"};
-  refuse_ = [](const ApiRequest& request) -> std::optional<ApiAnswer> {
+  int refused = 0;
+  refuse_ = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
     const bool is_walk = request.target.find("/a-gone/durablejobs") != std::string::npos &&
-                         request.target.find("settled%3Dtrue") != std::string::npos;
+                         request.target.find("settled=true") != std::string::npos;
+    refused += is_walk ? 1 : 0;
     return is_walk ? std::optional(ApiAnswer{403, "{}", 0}) : std::nullopt;
   };
   job("a");
@@ -271,6 +273,27 @@ TEST_F(SettledJobsTest, ANamespaceThatMayNotBeReadHoldsUpTheWalkOfNoOther) {
   world_.patch(std::string(kJobs) + "/a", {{"spec", {{"ttlSecondsAfterFinished", 0}}}});
   EXPECT_TRUE(
       world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, minutes(11)));
+  EXPECT_GT(refused, 0);
+  refuse_ = nullptr;
+}
+
+// The rules of a server that starts may not be there yet.
+TEST_F(SettledJobsTest, AWalkOverAllNamespacesThatIsRefusedGoesOnSoon) {
+  bool is_over = false;
+  refuse_ = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool is_walk = request.target.find("settled=true") != std::string::npos;
+    return is_walk && !is_over ? std::optional(ApiAnswer{403, "{}", 0}) : std::nullopt;
+  };
+  job("a");
+  start();
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  world_.run(minutes(2));
+  world_.patch(std::string(kJobs) + "/a", {{"spec", {{"ttlSecondsAfterFinished", 0}}}});
+  is_over = true;
+  EXPECT_TRUE(
+      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, minutes(1)));
+  refuse_ = nullptr;
 }
 
 // A finalizer that is not ours may hold it for long.

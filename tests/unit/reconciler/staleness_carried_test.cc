@@ -31,8 +31,32 @@ TEST(Carried, ItMayComeBeforeTheRecordIsSeen) {
   EXPECT_FALSE(tracker.silent_for("a", seconds(1), seconds(0)));
   EXPECT_EQ(tracker.version("a"), 7u);
   tracker.seen("a", 7, seconds(9));
-  EXPECT_EQ(tracker.silent_for("a", seconds(10), seconds(0)), seconds(40)) << "it counts on";
-  EXPECT_EQ(tracker.silent_for("a", seconds(10), seconds(5)), seconds(1)) << "until a gap";
+  EXPECT_EQ(tracker.silent_for("a", seconds(10), seconds(0)), seconds(31));
+}
+
+TEST(Carried, ItCountsOnUntilTheRecordIsSeenIfTheVersionProvesIt) {
+  RecordTracker tracker;
+  tracker.carry("a", 7, seconds(30), live(0), /*counts_on=*/true);
+  tracker.seen("a", 7, seconds(9));
+  EXPECT_EQ(tracker.silent_for("a", seconds(10), seconds(0)), seconds(40));
+  EXPECT_EQ(tracker.silent_for("a", seconds(10), seconds(5)), seconds(1)) << "a gap";
+}
+
+TEST(Carried, TheLongestSilenceWaits) {
+  RecordTracker tracker;
+  tracker.carry("a", 7, seconds(300), live(0));
+  tracker.carry("a", 7, seconds(60), live(1));
+  tracker.seen("a", 7, seconds(2));
+  EXPECT_EQ(tracker.silent_for("a", seconds(2), seconds(0)), seconds(300));
+  tracker.carry("b", 7, seconds(300), live(0));
+  tracker.carry("b", 8, seconds(60), live(1));
+  tracker.carry("b", 8, seconds(50), live(1));
+  tracker.seen("b", 8, seconds(2));
+  EXPECT_EQ(tracker.silent_for("b", seconds(2), seconds(0)), seconds(60)) << "a sign of life";
+  tracker.carry("c", 7, seconds(300), live(0));
+  tracker.carry("c", 7, seconds(60), live(6, 5));
+  tracker.seen("c", 7, seconds(7));
+  EXPECT_EQ(tracker.silent_for("c", seconds(7), seconds(5)), seconds(60)) << "a gap before";
 }
 
 TEST(Carried, AnotherVersionIsASignOfLife) {
