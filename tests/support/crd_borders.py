@@ -35,6 +35,7 @@ TEXTS = {
     r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$": _names,
     r"^(0|[1-9][0-9]{0,4})(-[1-9][0-9]{0,4})?(,[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?)*$": _indexes,
     r"^[0-9]+/[0-9]+$": lambda length: "0/" + "1" * (length - 2),
+    r"^(0|[1-9][0-9]*)-of-[1-9][0-9]*$": lambda length: "0-of-" + "1" * (length - 5),
     None: lambda length: "x" * length,
 }
 # For each pattern of a time: times that match it, and times that do not.
