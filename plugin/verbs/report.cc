@@ -75,7 +75,7 @@ std::string observed_text(Time from, std::optional<Time> until, Time now) {
 }
 
 std::string summed(const reconciler::JournalSum& sum, const std::string& within) {
-  if (sum.pods + sum.hurt == 0) return within + "No pod hung on a silent node.";
+  if (sum.pods + sum.hurt == 0) return within + "No pod would have been freed.";
   return within + pods_text(sum.pods) + " hung on silent nodes for " + span_text(sum.hung) +
          " in all; with Holdfast for " + span_text(sum.with_holdfast) + ". " + pods_text(sum.hurt) +
          " would have been freed although the pod went on.";

@@ -93,7 +93,7 @@ TEST_F(PluginReport, ItSaysSinceWhenNobodyObserves) {
 TEST_F(PluginReport, WhatWasOverBeforeIsLeftOut) {
   write_down("old", hours(2), minutes(1));
   EXPECT_EQ(run({"--since", "1h"}), kExitDone);
-  EXPECT_EQ(terminal_.output, "Observed for 1h. No pod hung on a silent node.\n");
+  EXPECT_EQ(terminal_.output, "Observed for 1h. No pod would have been freed.\n");
 }
 
 TEST_F(PluginReport, AsJsonItHasTheSumsAndTheEntries) {
