@@ -11,6 +11,8 @@ SPENDS = {"Failed": "failures", "Hung": "failures", "DeadlineExceeded": "failure
           "Lost": "disruptions", "StartTimeout": "disruptions"}
 # Of a terminal status only these may still change.
 MAY_CHANGE = ("conditions", "observedGeneration")
+# Fields that a finished job may get later, once.
+MAY_COME = {"settled": True}
 NEVER_CREATED = "PodNeverCreated"
 
 
@@ -119,7 +121,8 @@ def _one_outcome(before, after):
     if was.get("phase") not in TERMINAL:
         return
     for field in sorted(set(was) | set(now)):
-        if field not in MAY_CHANGE and was.get(field) != now.get(field):
+        comes = field in MAY_COME and (was.get(field), now.get(field)) == (None, MAY_COME[field])
+        if field not in MAY_CHANGE and was.get(field) != now.get(field) and not comes:
             yield (f"S1 OneOutcome: {field} of a finished job changed: "
                    f"{was.get(field)} -> {now.get(field)}")
 
