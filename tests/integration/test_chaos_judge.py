@@ -67,6 +67,11 @@ def test_a_clean_run_is_clean():
     assert not retried().found()
 
 
+def test_a_finished_job_is_settled_once():
+    assert not retried().job(settled=True).found()
+    assert any("settled" in line for line in retried().job(settled=True).job(settled=False).found())
+
+
 def test_an_intent_that_lost_its_writer_is_accounted_for():
     story = Story().start(1).end(1, "Lost", "Running", attempt=2, runs=[run(2)], disruptions=1)
     story.pod(2, "Succeeded").end(2, "Succeeded", "Succeeded")
