@@ -29,9 +29,6 @@ class HeldShards {
   void look_at_namespace(const std::string& watched);
   // The pods of these shards in this watched namespace were read; "" means all.
   void look_at_shards(const std::set<int>& shards, const std::string& watched);
-  // The watch shows a job that was not in the cache. It may come from another replica's shard, or from
-  // a backup.
-  void came(const codecs::CachedJob& job);
 
   Moment moment_of(const codecs::CachedJob& job) const;
 
@@ -39,7 +36,7 @@ class HeldShards {
   using IsMeant = std::function<bool(const std::string& namespace_, int shard)>;
   void look_at_gained();
   void look_at_all(const IsMeant& is_meant);
-  void inherit(const codecs::CachedJob& job, const Moment& moment);
+  void inherit(const codecs::CachedJob& job);
 
   Loop& loop_;
   const kube::Client& client_;

@@ -41,9 +41,6 @@ JobController::JobController(const Dependencies& dependencies, const Config& con
         client_.wind_down();
       }) {
   silences_.keep_windows(dependencies.windows);
-  caches_.jobs().on_change([this](const auto& change) {
-    if (!change.before && !change.initial) shards_.came(*change.after);
-  });
 }
 
 // The release of a kept shard may call back into this controller, so release them all first.
