@@ -43,9 +43,15 @@ void HeartbeatRecords::keep_windows(WindowKeeper& windows, const Loop& loop,
                                     const WantedBy& wanted) {
   const auto live = [this, &loop](const std::string& key) { return time(key, loop.now()); };
   const auto any = [&loop](const std::string&) { return steady(loop.now()); };
-  windows.add("holder", {tracker_, live, wanted.silent, nullptr, true});
-  windows.add("taken", {taken_, any, wanted.taken, nullptr, true});
-  windows.add("ended", {ended_, any, wanted.ended, nullptr, true});
+  windows.add(
+      "holder",
+      {.tracker = tracker_, .clock = live, .wanted = wanted.silent, .mark_proves_silence = true});
+  windows.add(
+      "taken",
+      {.tracker = taken_, .clock = any, .wanted = wanted.taken, .mark_proves_silence = true});
+  windows.add(
+      "ended",
+      {.tracker = ended_, .clock = any, .wanted = wanted.ended, .mark_proves_silence = true});
 }
 
 void HeartbeatRecords::seen(const codecs::CachedHeartbeat& lease, bool worked_on, SteadyTime now) {

@@ -107,7 +107,11 @@ void WorkerTimes::keep_windows(observe::WindowKeeper& windows,
   windows.add("echo", {lagging_, live, wanted.lagging, echo_here});
   // It does not come back. A process may see it late: only once it lists the jobs of a shard that it
   // will have.
-  windows.add("lease", {missing_, live, wanted.missing, nullptr, true, kRecordMissingFrom});
+  windows.add("lease", {.tracker = missing_,
+                        .clock = live,
+                        .wanted = wanted.missing,
+                        .mark_proves_silence = true,
+                        .record_from = kRecordMissingFrom});
 }
 
 }  // namespace holdfast::pools

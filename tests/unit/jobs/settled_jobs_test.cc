@@ -65,6 +65,18 @@ class SettledJobsTest : public ::testing::Test {
     world_.create(pod + "/binding", {{"target", {{"name", "node-1"}}}});
     world_.patch(pod + "/status", {{"status", {{"phase", "Succeeded"}}}});
   }
+  // The operator runs the job "a" until nothing of it is left to do.
+  void settle() {
+    start();
+    succeed();
+    ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  }
+  void expire() {
+    world_.patch(std::string(kJobs) + "/a", {{"spec", {{"ttlSecondsAfterFinished", 0}}}});
+  }
+  bool is_gone_within(Duration time) {
+    return world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, time);
+  }
   static Json owned_by(const std::string& name, const std::string& uid) {
     return Json::array({{{"apiVersion", "holdfast.dev/v1alpha1"},
                          {"kind", "DurableJob"},
@@ -148,9 +160,7 @@ TEST_F(SettledJobsTest, AfterARestartAPodThatRunsLeadsBackToItsJob) {
 
 TEST_F(SettledJobsTest, TheLeaseThatGoesWithAJobLeadsNowhere) {
   job("a");
-  start();
-  succeed();
-  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  settle();
   const std::string uid = string_at(at(world_.find("durablejobs", "a"), "metadata"), "uid");
   world_.create(kLeases, {{"metadata",
                            {{"name", "holdfast-" + uid},
@@ -166,9 +176,7 @@ TEST_F(SettledJobsTest, TheLeaseThatGoesWithAJobLeadsNowhere) {
 
 TEST_F(SettledJobsTest, APodOfAnotherJobOfItsNameCausesOneRead) {
   job("a");
-  start();
-  succeed();
-  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  settle();
   world_.create(kPods,
                 {{"metadata",
                   {{"name", "a-1-other"},
@@ -186,39 +194,30 @@ TEST_F(SettledJobsTest, ItsTimeToLiveEndsInTime) {
   ASSERT_TRUE(world_.run_until([&] { return is_settled("a"); }, seconds(10)));
   world_.run(seconds(110));
   EXPECT_FALSE(world_.find("durablejobs", "a").is_null());
-  EXPECT_TRUE(
-      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, seconds(15)));
+  EXPECT_TRUE(is_gone_within(seconds(15)));
 }
 
 TEST_F(SettledJobsTest, AfterARestartTheWalkFindsWhoseTimeEnds) {
   job("a", {{"ttlSecondsAfterFinished", 3600}});
-  start();
-  succeed();
-  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  settle();
   world_.stop();
   start();
   world_.run(minutes(58));
   EXPECT_FALSE(world_.find("durablejobs", "a").is_null());
-  EXPECT_TRUE(
-      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, minutes(3)));
+  EXPECT_TRUE(is_gone_within(minutes(3)));
 }
 
 TEST_F(SettledJobsTest, AnEditOfAFinishedJobCountsWithTheNextWalk) {
   job("a");
-  start();
-  succeed();
-  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  settle();
   world_.run(minutes(2));
-  world_.patch(std::string(kJobs) + "/a", {{"spec", {{"ttlSecondsAfterFinished", 0}}}});
-  EXPECT_TRUE(
-      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, minutes(11)));
+  expire();
+  EXPECT_TRUE(is_gone_within(minutes(11)));
 }
 
 TEST_F(SettledJobsTest, TheWalkRecordsThatAFinishedJobWasEdited) {
   job("a");
-  start();
-  succeed();
-  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  settle();
   world_.run(minutes(2));
   world_.patch(std::string(kJobs) + "/a", {{"spec", {{"ttlSecondsAfterFinished", 86400}}}});
   EXPECT_TRUE(world_.run_until(
@@ -266,13 +265,10 @@ TEST_F(SettledJobsTest, ANamespaceThatMayNotBeReadHoldsUpTheWalkOfNoOther) {
     return is_walk ? std::optional(ApiAnswer{403, "{}", 0}) : std::nullopt;
   };
   job("a");
-  start();
-  succeed();
-  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  settle();
   world_.run(minutes(2));
-  world_.patch(std::string(kJobs) + "/a", {{"spec", {{"ttlSecondsAfterFinished", 0}}}});
-  EXPECT_TRUE(
-      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, minutes(11)));
+  expire();
+  EXPECT_TRUE(is_gone_within(minutes(11)));
   EXPECT_GT(refused, 0);
   refuse_ = nullptr;
 }
@@ -285,23 +281,18 @@ TEST_F(SettledJobsTest, AWalkOverAllNamespacesThatIsRefusedGoesOnSoon) {
     return is_walk && !is_over ? std::optional(ApiAnswer{403, "{}", 0}) : std::nullopt;
   };
   job("a");
-  start();
-  succeed();
-  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  settle();
   world_.run(minutes(2));
-  world_.patch(std::string(kJobs) + "/a", {{"spec", {{"ttlSecondsAfterFinished", 0}}}});
+  expire();
   is_over = true;
-  EXPECT_TRUE(
-      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, minutes(1)));
+  EXPECT_TRUE(is_gone_within(minutes(1)));
   refuse_ = nullptr;
 }
 
 // A finalizer that is not ours may hold it for long.
 TEST_F(SettledJobsTest, ASettledJobThatGoesIsNotAskedForAgainAndAgain) {
   job("a");
-  start();
-  succeed();
-  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  settle();
   const std::string path = std::string(kJobs) + "/a";
   world_.patch(path, {{"metadata", {{"finalizers", {"example.com/theirs"}}}},
                       {"spec", {{"ttlSecondsAfterFinished", 86400}}}});
@@ -338,9 +329,7 @@ TEST_F(SettledJobsTest, AJobOfANamespaceThatIsGoneIsGone) {
 
 TEST_F(SettledJobsTest, ALeaseOfAFinishedJobMakesNoWorkWithoutAnEnd) {
   job("a");
-  start();
-  succeed();
-  ASSERT_TRUE(world_.run_until([&] { return is_settled("a") && !is_held(); }, seconds(10)));
+  settle();
   const std::string uid = string_at(at(world_.find("durablejobs", "a"), "metadata"), "uid");
   world_.create(kLeases, {{"metadata",
                            {{"name", "holdfast-" + uid + "-0"},
@@ -482,8 +471,7 @@ TEST_F(SettledJobsTest, AnAPIServerThatCannotSelectChangesNothing) {
   start();
   succeed();
   ASSERT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(30)));
-  EXPECT_TRUE(
-      world_.run_until([&] { return world_.find("durablejobs", "a").is_null(); }, seconds(70)));
+  EXPECT_TRUE(is_gone_within(seconds(70)));
 }
 
 // Its pods and their Leases are in the caches, and say its shard.
