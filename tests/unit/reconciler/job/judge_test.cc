@@ -65,6 +65,17 @@ TEST(JobEnd, AnEditedStatusThatIsSuspendedAndCompleteIsResumedFirst) {
   EXPECT_EQ(after(view).phase, Phase::kSucceeded);
 }
 
+TEST(JobEnd, AnEditedStatusThatIsRunningWithoutARunWaitsForItsPods) {
+  JobView view = job_of_runs(2, 1, 1);
+  view.job.status.runs.clear();
+  view.job.status.completed = IndexSet::first(2);
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kPending);
+  EXPECT_EQ(view.job.status.waiting->reason, "RunsStopped");
+  view.pods.clear();
+  EXPECT_EQ(after(view).phase, Phase::kSucceeded);
+}
+
 TEST(JobEnd, FailIndexEndsTheRunAndNotTheJob) {
   const Status status = after(with_policy(PolicyAction::kFailIndex));
   EXPECT_EQ(status.failed.text(), "1");
