@@ -9,6 +9,17 @@ namespace {
 
 constexpr const char* kMirrorAnnotation = "kubernetes.io/config.mirror";
 constexpr const char* kOutOfServiceTaint = "node.kubernetes.io/out-of-service";
+// What the node controller sets when a node is silent, or not ready.
+constexpr const char* kUnreachableTaint = "node.kubernetes.io/unreachable";
+constexpr const char* kNotReadyTaint = "node.kubernetes.io/not-ready";
+
+bool has_taint(const JsonView& node, const char* key, const char* effect = nullptr) {
+  for (const JsonView taint : at(at(node, "spec"), "taints")) {
+    const bool is_it = string_at(taint, "key") == key;
+    if (is_it && (!effect || string_at(taint, "effect") == effect)) return true;
+  }
+  return false;
+}
 
 reconciler::PodOwner owner_of(const JsonView& meta) {
   for (const JsonView owner : at(meta, "ownerReferences")) {
@@ -81,11 +92,12 @@ RescuePodPtr decode_rescue_pod(const JsonView& json) {
   return cached;
 }
 
-bool is_out_of_service(const JsonView& node) {
-  for (const JsonView taint : at(at(node, "spec"), "taints")) {
-    if (string_at(taint, "key") == kOutOfServiceTaint) return true;
-  }
-  return false;
+bool is_out_of_service(const JsonView& node) { return has_taint(node, kOutOfServiceTaint); }
+
+bool takes_no_pods(const JsonView& node) {
+  return bool_at(at(node, "spec"), "unschedulable") ||
+         has_taint(node, kUnreachableTaint, "NoSchedule") ||
+         has_taint(node, kNotReadyTaint, "NoSchedule");
 }
 
 std::string freeing_patch(const CachedRescuePod& pod, Duration silent, Time now) {

@@ -26,6 +26,8 @@ RescuePodPtr decode_rescue_pod(const JsonView& json);
 
 // The node has the taint that says that an administrator knows it to be out of service.
 bool is_out_of_service(const JsonView& node);
+// The scheduler puts no new pods on the node: it is cordoned, or has a taint of the node controller.
+bool takes_no_pods(const JsonView& node);
 
 // A merge patch of the status of exactly this pod, at exactly this version: it is freed. `silent`:
 // for the message.

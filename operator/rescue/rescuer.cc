@@ -15,6 +15,9 @@ Duration window_of(const CachedRescuePod& pod) {
   return pod.pod.window.value_or(reconciler::kRescueWindow);
 }
 
+// Longer than a read may take.
+constexpr std::chrono::seconds kSeenKept{10};
+
 // A patch with a UID met another pod of the same name: a 422 that names metadata.uid.
 bool met_another_pod(const Error& error) {
   return error.http_status == 422 && error.cause_fields == std::vector<std::string>{"metadata.uid"};
@@ -22,18 +25,29 @@ bool met_another_pod(const Error& error) {
 
 }  // namespace
 
-Task<Result<Rescuer::Look>> Rescuer::look(RescuePodPtr pod) {
-  Look look;
-  look.asked = nodes_.look_times(pod->namespace_);
-  const SteadyTime by = loop_.now() + kLookLimit;
-  auto get_node = client_.get(kube::object_path("/api/v1", "nodes", "", pod->pod.node),
+Task<Result<>> Rescuer::read(std::string name, SteadyTime by) {
+  auto get_node = client_.get(kube::object_path("/api/v1", "nodes", "", name),
                               kube::live_look(by, loop_.now()));
   const Result<JsonDocument> node = co_await get_node;
   if (!node) co_return node.error();
-  look.out_of_service = is_out_of_service(*node);
-  auto last = nodes_.of_leases().confirm(pod->pod.node, by);
-  const Result<> lease = co_await last;
+  const SteadyTime now = loop_.now();
+  std::erase_if(seen_, [&](const auto& one) { return now - one.second.when > kSeenKept; });
+  seen_[name] = {is_out_of_service(*node), !takes_no_pods(*node), now};
+  auto get_lease = nodes_.of_leases().confirm(name, by);
+  const Result<> lease = co_await get_lease;
   if (!lease) co_return lease.error();
+  co_return Unit{};
+}
+
+Task<Result<Rescuer::Look>> Rescuer::look(RescuePodPtr pod) {
+  Look look;
+  look.asked = nodes_.look_times(pod->namespace_);
+  auto answered = reads_.ask(pod->pod.node, loop_.now() + kLookLimit);
+  const Result<> read = co_await answered;
+  if (!read) co_return read.error();
+  const Seen& seen = seen_.at(pod->pod.node);
+  look.out_of_service = seen.out_of_service;
+  look.unmarked = seen.unmarked;
   co_return look;
 }
 
@@ -50,6 +64,11 @@ reconciler::RescueView Rescuer::view(const CachedRescuePod& pod,
   view.node.in_doubt = lease.in_doubt;
   view.node.looked = look != nullptr;
   view.node.out_of_service = look && look->out_of_service;
+  // Each pod of the node need not look for itself.
+  const auto seen = seen_.find(pod.pod.node);
+  const bool is_known =
+      seen != seen_.end() && loop_.now() - seen->second.when < reconciler::kMarkLook;
+  view.node.unmarked = look ? look->unmarked : is_known && seen->second.unmarked;
   view.owner_may_be_freed = reconciler::may_be_freed(pod.pod.owner, owners);
   return view;
 }

@@ -7,6 +7,7 @@
 // Loop only. Destroy it when the client is idle.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -16,6 +17,7 @@
 #include "core/result.h"
 #include "core/task.h"
 #include "operator/observe/node_monitor.h"
+#include "operator/observe/shared_reads.h"
 #include "operator/rescue/rescue_codec.h"
 
 namespace holdfast::rescue {
@@ -32,13 +34,17 @@ class Rescuer {
       : loop_(dependencies.loop),
         client_(dependencies.client),
         nodes_(dependencies.nodes),
-        writer_(dependencies.client, dependencies.gate) {}
+        writer_(dependencies.client, dependencies.gate),
+        reads_(dependencies.loop,
+               [this](std::string node, SteadyTime by) { return read(std::move(node), by); }) {}
 
   struct Look {
     bool out_of_service = false;
+    bool unmarked = false;
     observe::LookTimes asked;  // silences count up to here
   };
-  // Reads the pod's node, and then the node's Lease. kNotFound: one of them does not exist.
+  // Reads the pod's node, and then the node's Lease. Pods of one node that ask at the same time share
+  // the reads. kNotFound: one of the two does not exist.
   Task<Result<Look>> look(RescuePodPtr pod);
 
   // What is known of the pod and of its node, at most up to the look. Null: before it. `owners`: the
@@ -55,10 +61,20 @@ class Rescuer {
   Task<Result<>> remove(RescuePodPtr pod, controller::Gate::Claim claim);
 
  private:
+  struct Seen {
+    bool out_of_service = false;
+    bool unmarked = false;
+    SteadyTime when{};
+  };
+  Task<Result<>> read(std::string node, SteadyTime by);
+
   Loop& loop_;
   kube::Client& client_;
   observe::NodeMonitor& nodes_;
   controller::Writer writer_;
+  observe::SharedReads reads_;  // of a node, and then of its Lease
+  // What the last one of each node showed, for a few seconds.
+  std::map<std::string, Seen> seen_;
 };
 
 }  // namespace holdfast::rescue

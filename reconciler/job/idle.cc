@@ -56,7 +56,6 @@ bool end_idle(const Context& context, Plan& plan) {
       finish(context, *reached, write);
     } else {
       record_end(context, *reached, write);
-      settle_phase(context, write.status);  // an edited status may say Running without a run
       write.status.waiting = stopping_waiting(context, *reached);
     }
     plan.write(std::move(write));

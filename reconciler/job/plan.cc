@@ -89,6 +89,16 @@ void record_since(const Context& context, Status& next) {
   if (!next.waiting->since) next.waiting->since = context.now;
 }
 
+bool has_open_run(const Status& status) {
+  return std::any_of(status.runs.begin(), status.runs.end(),
+                     [](const Run& run) { return run.open(); });
+}
+
+// Only a status that somebody edited or restored says that it is Running without an open run.
+bool runs_nothing(const Status& status) {
+  return status.phase == Phase::kRunning && !has_open_run(status);
+}
+
 // The API server would refuse any of these, and each would be a bug.
 void check_planned(const Status& before, const Status& next) {
   invariant(is_edge(before.phase, next.phase, !next.stages.empty()),
@@ -100,9 +110,8 @@ void check_planned(const Status& before, const Status& next) {
             "a job has ended if and only if completionTime says when");
   invariant(is_terminal(next.phase) != next.waiting.has_value(),
             "a job that has not ended says what it waits for");
-  const bool open =
-      std::any_of(next.runs.begin(), next.runs.end(), [](const Run& run) { return run.open(); });
-  invariant(open == (next.phase == Phase::kRunning), "a job is Running while a run of it is open");
+  invariant(has_open_run(next) == (next.phase == Phase::kRunning),
+            "a job is Running while a run of it is open");
   invariant(!is_terminal(next.phase) || next.runs.empty(), "a job that has ended has no runs");
   invariant(next.stage >= before.stage && next.stages.size() == before.stages.size(),
             "a stage that was left does not come back");
@@ -148,6 +157,9 @@ void Plan::write(WriteStatus status) {
   keep_transitions(context_.job.status, status.status);
   const Status& before = context_.job.status;
   keep_within_limits(status, before);
+  if (runs_nothing(before) && runs_nothing(status.status)) {
+    status.status.phase = status.status.runs.empty() ? Phase::kPending : Phase::kBackoff;
+  }
   // It causes no write by itself.
   auto run = status.status.runs.begin();  // both lists are in order
   for (std::size_t position = 0; position < before.runs.size(); ++position) {

@@ -110,6 +110,10 @@ RescueDecision decide_rescue(const RescueView& view) {
   if (const auto refusal = refusal_of(view)) return {RescueAction::kRefuse, window, refusal};
   if (view.node.out_of_service) return {RescueAction::kWait, kTaintLook};
   if (view.next_turn > Duration::zero()) return {RescueAction::kTurn, view.next_turn};
+  const Duration until_marked = window < kMarkedAfter ? Duration::zero() : left + kMarkWait;
+  if (view.node.unmarked && until_marked > Duration::zero()) {
+    return {RescueAction::kWait, std::min<Duration>(until_marked, kMarkLook)};
+  }
   if (!view.node.looked) return {RescueAction::kLook, std::nullopt};
   return {RescueAction::kFree, kDeletionLook};
 }

@@ -30,6 +30,14 @@ inline constexpr std::chrono::seconds kRescueWindow{60};
 inline constexpr std::chrono::seconds kLeastRescueWindow{15};
 inline constexpr std::chrono::seconds kMostRescueWindow{86'400};
 
+// Kubernetes marks a silent node after 50 to 60 s (--node-monitor-grace-period, since 1.32). Until
+// then the scheduler may put the next pod there again. So a pod with a window of kMarkedAfter or more
+// is freed once its node is marked, but at most kMarkWait after its window.
+inline constexpr std::chrono::seconds kMarkedAfter{50};
+inline constexpr std::chrono::seconds kMarkWait{10};
+// How often to see whether it is.
+inline constexpr std::chrono::seconds kMarkLook{1};
+
 // A deletion that no watch has shown after this time is asked for again.
 inline constexpr std::chrono::seconds kDeletionLook{5};
 
@@ -84,6 +92,8 @@ struct RescueNode {
   // The node and then its Lease were just read live. The rest is true up to that read.
   bool looked = false;
   bool out_of_service = false;  // it has the taint, so Kubernetes frees its pods
+  // Less than kMarkLook ago the scheduler could still take the node for new pods.
+  bool unmarked = false;
 };
 
 struct RescueView {
@@ -98,7 +108,7 @@ struct RescueView {
 
 enum class RescueAction {
   kNone,    // never, or not before the pod changes
-  kWait,    // the node's silence does not count yet
+  kWait,    // the node's silence does not count yet, or Kubernetes has not marked the node yet
   kHold,    // it counts, but the path to the nodes is in doubt
   kTurn,    // too many were freed within the last minute
   kRefuse,  // it counts, but this pod is not freed

@@ -8,7 +8,7 @@ import re
 
 from localcluster import wait_for
 from real_cluster import CHART, moment
-from referee.systems.rescued import WINDOW
+from referee.systems.rescued import MARKED, WINDOW
 
 RELEASE = NAMESPACE = "holdfast-observe"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
@@ -108,7 +108,7 @@ class Observed:
         rescues = self.rescues()
         found = silences(due, rescues)
         wrong = without_a_strike(rescues, strikes, WINDOW)
-        missed = not_written_down(found, attempts, WINDOW)
+        missed = not_written_down(found, attempts, WINDOW + MARKED)
         both = [one.apart for one in found if one.apart is not None]
         foreign, writes = self.foreign_writes()
         lines = [f"{len(entries)} pods are written down, {sum('returned' in one for one in entries)} of them false verdicts; "

@@ -21,6 +21,9 @@ constexpr milliseconds kSkews[] = {milliseconds(0),        milliseconds(20'000),
 constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 // As the pod collector's quarantine, and the taint manager's toleration.
 constexpr seconds kGoneLimit{60};
+// As the node controller's --node-monitor-period and --node-monitor-grace-period.
+constexpr seconds kMonitorPeriod{5};
+constexpr seconds kMonitorGrace{50};
 constexpr seconds kSilentLimit{340};
 
 std::string user_of(const std::string& node) { return "kubelet-" + node; }
@@ -92,6 +95,7 @@ void Cluster::start(int nodes) {
                  lease_of(nodes_.back().name, gateway_.wall_clock()));
     scheduler_.after(some(milliseconds(100), kRenewal), [this, i] { renew(i); });
   }
+  scheduler_.after(kMonitorPeriod, [this] { mark_silent_nodes(); });
   scheduler_.after(seconds(20), [this] { collect_lost_pods(); });
 }
 
@@ -298,13 +302,9 @@ void Cluster::bind(const std::string& key) {
   };
   Duration left{0};
   if (waits_for_scheduler(*pod, left)) return again(left);
-  // The scheduler finds out late that a node is lost.
   std::vector<const Node*> fit;
   for (const Node& node : nodes_) {
-    if (node.exists && !node.cordoned &&
-        (node.usable() || scheduler_.now() - node.lost_since < seconds(40))) {
-      fit.push_back(&node);
-    }
+    if (node.exists && !node.cordoned && !is_marked(node)) fit.push_back(&node);
   }
   if (fit.empty() || unschedulable_) {
     if (unschedulable_) strikes_.fired(Act::kUnschedulable);
@@ -647,6 +647,23 @@ void Cluster::fail_pod(const Json& pod, const std::string& by, const std::string
   if (by == "kubelet") status["reason"] = "Evicted";
   patch(by, pod_target(string_at(meta, "namespace"), string_at(meta, "name")) + "/status",
         {{"metadata", {{"uid", uid_of(pod)}}}, {"status", status}});
+}
+
+bool Cluster::is_marked(const Node& node) const {
+  const Json* const object = gateway_.server().find("nodes", "", node.name);
+  return object && !at(at(*object, "spec"), "taints").empty();
+}
+
+void Cluster::mark_silent_nodes() {
+  scheduler_.after(kMonitorPeriod, [this] { mark_silent_nodes(); });
+  if (gateway_.in_trouble()) return;
+  for (const Node& node : nodes_) {
+    const bool is_silent = scheduler_.now() - node.renewed > kMonitorGrace;
+    if (!node.exists || is_silent == is_marked(node)) continue;
+    const Json taint = {{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}};
+    patch("node-controller", "/api/v1/nodes/" + node.name,
+          {{"spec", {{"taints", is_silent ? Json::array({taint}) : Json()}}}});
+  }
 }
 
 void Cluster::collect_lost_pods() {

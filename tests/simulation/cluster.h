@@ -176,6 +176,9 @@ class Cluster {
   void report_soon(const std::string& uid);
   void report(const std::string& uid);
   void remove_pod(const Process& process);
+  // The node controller has found it silent, so it gets no new pods.
+  bool is_marked(const Node& node) const;
+  void mark_silent_nodes();
   void collect_lost_pods();
   void fail_pod(const Json& pod, const std::string& by, const std::string& reason);
   Json status_of(const Process& process, const Json& pod) const;

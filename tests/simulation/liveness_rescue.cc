@@ -1,4 +1,5 @@
 // Other controllers' pods that hang on a silent node are freed in time.
+#include "reconciler/rescue/rescue.h"
 #include "tests/simulation/liveness.h"
 #include "tests/simulation/objects.h"
 #include "tests/simulation/others.h"
@@ -15,7 +16,9 @@ void Liveness::look_at_others() {
     const auto its = ledger_.pods().find(uid_of(pod));
     if (its == ledger_.pods().end()) return;
     const Duration bound = instant(its->second.bound_at);
-    note(key_of(pod), "another controller's pod hangs", late(window) + window,
+    const bool waits = window >= reconciler::kMarkedAfter;
+    const Duration longest = waits ? window + reconciler::kMarkWait : window;
+    note(key_of(pod), "another controller's pod hangs", late(longest) + longest,
          std::max(node->renewed, bound));
   });
 }

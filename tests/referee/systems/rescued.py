@@ -8,10 +8,12 @@ from referee.systems.holdfast import CREATED, NODES, Holdfast
 from referee.systems.jobset import JobSet
 
 WINDOW = 60
+# Then Holdfast waits for Kubernetes to mark the node, at most so long.
+MARKED = 10
 # The Job controller waits for so long before it replaces a pod that has failed.
 BACKOFF = 10
 LABEL = {"labels": {"holdfast.dev/rescue": "true"}, "annotations": {"holdfast.dev/lostAfterSeconds": str(WINDOW)}}
-PROMISE = (f"a pod on a silent node is freed after {WINDOW + 1} s; then its controller replaces it", "rescue.md")
+PROMISE = (f"a pod on a silent node is freed after {WINDOW + 1} to {WINDOW + MARKED + 1} s; then its controller replaces it", "rescue.md")
 
 
 class Rescued:
@@ -32,7 +34,7 @@ class Rescued:
         return job["spec"]["template"]
 
     def bound(self, kind):
-        return WINDOW + 1 + BACKOFF + CREATED if kind in NODES else super().bound(kind)
+        return WINDOW + MARKED + 1 + BACKOFF + CREATED if kind in NODES else super().bound(kind)
 
 
 class BatchRescue(Rescued, Batch):

@@ -48,6 +48,15 @@ class ObserverTest : public kube::ClientTest {
       server_.put(path_of_lease(node),
                   {{"metadata", {{"name", node}, {"namespace", "kube-node-lease"}}}});
     }
+    taint("node-1", "node.kubernetes.io/unreachable");
+  }
+  void taint(const std::string& node, const char* key) {
+    server_.objects[path_of_node(node)]["spec"]["taints"] =
+        Json::array({{{"key", key}, {"effect", "NoSchedule"}}});
+  }
+  std::ptrdiff_t looks_at(const std::string& node) {
+    return std::count_if(transport_.history.begin(), transport_.history.end(),
+                         [&](const auto& sent) { return sent.target == path_of_node(node); });
   }
   void TearDown() override {
     observer_->stop([] {});
@@ -144,6 +153,23 @@ TEST_F(ObserverTest, APodOnASilentNodeIsWrittenDownWhenItWouldBeFreed) {
   EXPECT_LE(due - silent, seconds(62));
 }
 
+// As the controller waits, so that the next pod goes elsewhere.
+TEST_F(ObserverTest, ItWaitsUntilKubernetesHasMarkedTheNodeAndLooksOnceASecond) {
+  std::vector<Json> pods;
+  for (int i = 0; i < 20; ++i) pods.push_back(job_pod("p-" + std::to_string(i), "node-2"));
+  silent_ = {"node-2"};
+  observe(pods);
+  pass(seconds(64));
+  EXPECT_TRUE(entries().empty());
+  EXPECT_GE(looks_at("node-2"), 4);
+  EXPECT_LE(looks_at("node-2"), 6) << "all of its pods together once a second";
+  taint("node-2", "node.kubernetes.io/unreachable");
+  pass(minutes(1));
+  ASSERT_EQ(entries().size(), 20u);
+  const Time due = *parse_time(string_at(entries()[0], "due"));
+  EXPECT_LE(due - *parse_time(string_at(entries()[0], "silentSince")), seconds(67));
+}
+
 TEST_F(ObserverTest, ItWritesItsLeaseAndItsConfigMapAndNothingElse) {
   observe({job_pod("a")});
   pass(minutes(3));
@@ -230,17 +256,13 @@ TEST_F(ObserverTest, PodsThatAreLookedAtInVainHideNoOthers) {
   std::vector<Json> pods;
   for (int i = 0; i < 40; ++i) pods.push_back(job_pod("stays-" + std::to_string(i)));
   pods.push_back(job_pod("z", "node-2"));
-  server_.objects[path_of_node("node-1")]["spec"]["taints"] =
-      Json::array({{{"key", "node.kubernetes.io/out-of-service"}}});
+  taint("node-1", "node.kubernetes.io/out-of-service");
   observe(pods);
   silent_.insert("node-2");
   pass(seconds(90));
   ASSERT_EQ(entries().size(), 1u);
   EXPECT_EQ(entries()[0]["pod"], "z");
-  const auto looks =
-      std::count_if(transport_.history.begin(), transport_.history.end(),
-                    [](const auto& sent) { return sent.target == path_of_node("node-1"); });
-  EXPECT_LE(looks, 80) << "each twice at most";
+  EXPECT_LE(looks_at("node-1"), 80) << "each twice at most";
 }
 
 TEST_F(ObserverTest, APodThatTheClusterDeletedMeanwhileDoesNotGoOn) {

@@ -105,6 +105,19 @@ TEST(RescueCodec, ANodesTaintSaysThatItIsOutOfService) {
   EXPECT_TRUE(is_out_of_service(document(node)));
 }
 
+TEST(RescueCodec, TheNodeControllersTaintsAndACordonKeepNewPodsAway) {
+  const auto tainted = [](const char* key, const char* effect) {
+    return document({{"spec", {{"taints", Json::array({{{"key", key}, {"effect", effect}}})}}}});
+  };
+  EXPECT_TRUE(takes_no_pods(tainted("node.kubernetes.io/unreachable", "NoSchedule")));
+  EXPECT_TRUE(takes_no_pods(tainted("node.kubernetes.io/not-ready", "NoSchedule")));
+  EXPECT_TRUE(takes_no_pods(document({{"spec", {{"unschedulable", true}}}})));
+  EXPECT_FALSE(takes_no_pods(tainted("node.kubernetes.io/unreachable", "NoExecute")))
+      << "pods tolerate it for 300 s";
+  EXPECT_FALSE(takes_no_pods(tainted("example.com/gpu", "NoSchedule"))) << "some pods tolerate it";
+  EXPECT_FALSE(takes_no_pods(document({{"spec", {{"podCIDR", "10.0.0.0/24"}}}})));
+}
+
 TEST(RescueCodec, TheWriteThatDecidesNamesThePodAndItsVersion) {
   const RescuePodPtr pod = decode_rescue_pod(document(pod_of_a_job()));
   const Json patch = *parse_json(freeing_patch(*pod, seconds(60), Time(seconds(1'767'225'600))));

@@ -74,6 +74,39 @@ TEST(Rescue, ANodeWithoutALeaseIsNotJudged) {
   EXPECT_TRUE(decision.look_in) << "it may get one";
 }
 
+// With `window`, on a node that Kubernetes has not marked yet.
+RescueView unmarked(Duration silent_for, seconds window = kRescueWindow) {
+  RescueView view = looked_at(silent_for);
+  view.pod.window = window;
+  view.node.unmarked = true;
+  return view;
+}
+
+TEST(Rescue, APodIsFreedOnceItsNodeIsMarkedSoThatTheNextOneGoesElsewhere) {
+  const RescueDecision decision = decide_rescue(unmarked(seconds(60)));
+  EXPECT_EQ(decision.action, RescueAction::kWait);
+  EXPECT_EQ(decision.look_in, kMarkLook);
+  expect_action(looked_at(seconds(61)), RescueAction::kFree);
+}
+
+TEST(Rescue, ItDoesNotWaitForTheMarkForLong) {
+  const RescueDecision decision = decide_rescue(unmarked(std::chrono::milliseconds(69'900)));
+  EXPECT_EQ(decision.action, RescueAction::kWait);
+  EXPECT_EQ(decision.look_in, std::chrono::milliseconds(100));
+  expect_action(unmarked(seconds(70)), RescueAction::kFree);
+}
+
+TEST(Rescue, AShortWindowDoesNotWaitForTheMark) {
+  expect_action(unmarked(seconds(49), seconds(49)), RescueAction::kFree);
+  expect_action(unmarked(seconds(50), seconds(50)), RescueAction::kWait);
+}
+
+TEST(Rescue, APodWhoseNodeWasSeenUnmarkedAMomentAgoNeedsNoLookOfItsOwn) {
+  RescueView view = unmarked(seconds(60));
+  view.node.looked = false;
+  expect_action(view, RescueAction::kWait);
+}
+
 TEST(Rescue, ANodeThatIsOutOfServiceIsLeftToKubernetes) {
   RescueView view = looked_at(seconds(60));
   view.node.out_of_service = true;
