@@ -289,9 +289,12 @@ Task<PoolReconciler::Removed> PoolReconciler::remove_pods(KnownPool pool,
   for (const std::string& uid : uids) {
     deletions.emplace_back([this, &uid, &pool, &claim, &result, &removed]() -> Task<void> {
       const auto found = pool->workers.find(uid);
-      // It may have begun to serve meanwhile: then it drains first.
-      const bool is_there = found != pool->workers.end();
-      if (!is_there || found->second->state() == reconciler::WorkerState::kLive) co_return;
+      if (found == pool->workers.end()) co_return;
+      // It has begun to serve meanwhile. So it stays for now, and is drained first.
+      if (found->second->state() == reconciler::WorkerState::kLive) {
+        ++removed.failed;
+        co_return;
+      }
       const WorkerPtr worker = found->second;
       if (const Duration left = worker->removal.next_try - deps_.loop.now();
           left > Duration::zero()) {

@@ -118,16 +118,20 @@ class Planner {
       // What a worker said last counts only once it is cut off.
       const bool awaits_cut_off = worker.pod.ended && worker.state != WorkerState::kCutOff;
       if (awaits_cut_off || (is_failing && !failures_.may_replace(worker))) continue;
-      const bool is_over = is_failing || worker.state == WorkerState::kCutOff ||
-                           (worker.state == WorkerState::kDraining && worker.attempts == 0) ||
-                           (worker.state == WorkerState::kStarting && is_old(worker));
+      const bool is_over =
+          is_failing || worker.state == WorkerState::kCutOff ||
+          (worker.state == WorkerState::kDraining && worker.attempts == 0) ||
+          (worker.state == WorkerState::kStarting && is_old(worker) && worker.attempts == 0);
       if (is_over) remove(worker);
     }
   }
 
   void hold_maximum() {
     std::int64_t excess = size_of(live_) + size_of(starting_) - state_.spec.max_workers;
-    for (; excess > 0 && !starting_.empty(); --excess) remove(*starting_.front());
+    // One with attempts serves, and the watch of its Lease is late: it is drained once that shows it.
+    for (; excess > 0 && !starting_.empty() && starting_.front()->attempts == 0; --excess) {
+      remove(*starting_.front());
+    }
     for (; excess > 0 && !live_.empty(); --excess) drain(*live_.front());
   }
 
@@ -205,12 +209,18 @@ class Planner {
     }
   }
 
-  // Pods that failed to start, are to go, and cannot be deleted now. The others are tried first.
+  // May still serve while its successor comes. So it goes before that one is made.
+  bool goes_first(const PoolWorker& worker) const {
+    const bool may_start = worker.state == WorkerState::kStarting && !worker.pod.cannot_start;
+    return failures_.is_failing(worker) || (may_start && is_old(worker));
+  }
+
+  // Pods that go first and cannot be deleted now. The others are tried first.
   std::int64_t undeletable() {
     std::stable_partition(gone_.begin(), gone_.end(),
                           [](const PoolWorker* worker) { return !worker->stays; });
     return std::count_if(gone_.begin(), gone_.end(), [&](const PoolWorker* worker) {
-      return worker->stays && !worker->pod.ended && failures_.is_failing(*worker);
+      return worker->stays && !worker->pod.ended && goes_first(*worker);
     });
   }
 
@@ -261,7 +271,7 @@ class Planner {
     bound(plan_.remove);
     gone_.resize(plan_.remove.size());
     for (const PoolWorker* const worker : gone_) {
-      if (failures_.is_failing(*worker)) plan_.replace.push_back(worker->pod.uid);
+      if (goes_first(*worker)) plan_.replace.push_back(worker->pod.uid);
     }
   }
   void wake(Duration after) {

@@ -148,8 +148,8 @@ struct PoolPlan {
   std::vector<std::string> avoid;
   std::vector<std::string> drain;   // pod UIDs
   std::vector<std::string> remove;  // pod UIDs
-  // Those of `remove` that failed to start. They go before others are created: if one cannot be
-  // deleted, one less is.
+  // Those of `remove` that failed to start, or that may still start with an older template. They go
+  // before others are created: if one cannot be deleted, one less is.
   std::vector<std::string> replace;
   PoolStatus status;
   std::optional<Duration> wake_after;  // none: only a change needs another look

@@ -44,7 +44,8 @@ void StartFailures::find() {
   const bool in_a_row = newest_ended() >= 2;
   for (const PoolWorker& worker : state_.workers) {
     if (has_older_template(state_, worker) || !has_failed(worker)) continue;
-    const bool is_excused = worker.served && one_lasts && !(in_a_row && is_newest(worker));
+    const bool is_excused =
+        worker.pod.ended && worker.served && one_lasts && !(in_a_row && is_newest(worker));
     (is_excused ? excused_ : failing_).push_back(&worker);
   }
 }

@@ -93,6 +93,35 @@ TEST_F(PoolSize, WhatCannotStartAndCannotBeDeletedCountsTowardsTheMaximum) {
   EXPECT_EQ(plan().create, 2) << "another template may start";
 }
 
+// It may have begun to serve, and the watch of its Lease is late.
+TEST_F(PoolSize, AnOldWorkerThatMayStillStartGoesBeforeItsSuccessorIsMade) {
+  state.spec.min_workers = state.spec.max_workers = 2;
+  for (const char* const uid : {"a", "b"}) add_starting(uid).pod.hash = "old";
+  EXPECT_THAT(plan().replace, UnorderedElementsAre("a", "b"));
+  EXPECT_EQ(plan().create, 2);
+  state.workers[0].stays = true;
+  EXPECT_EQ(plan().create, 1) << "that one cannot be deleted now";
+}
+
+TEST_F(PoolSize, AWorkerWithAnAttemptIsNeverRemovedAsOneThatStarts) {
+  state.spec.max_workers = 2;
+  add_starting("a").attempts = 1;
+  state.workers[0].pod.hash = "old";
+  EXPECT_THAT(plan().remove, IsEmpty()) << "it serves, and the watch of its Lease is late";
+  for (const char* const uid : {"b", "c"}) add_starting(uid).attempts = 1;
+  EXPECT_THAT(plan().remove, IsEmpty());
+  add_starting("d");
+  EXPECT_THAT(plan().remove, ElementsAre("d"));
+}
+
+TEST_F(PoolSize, AWorkerThatIsTooLateHasFailedThoughAnAgentHasWrittenItsLease) {
+  begin(add("lasts"), state.now - kShortLife);
+  PoolWorker& late = add_starting("late");
+  late.served = true;
+  begin(late, state.now - std::chrono::hours(1));
+  EXPECT_EQ(plan().status.starts.failed, 1);
+}
+
 TEST_F(PoolSize, InALargePoolWhatCannotBeDeletedIsTriedLast) {
   state.spec.min_workers = state.spec.max_workers = 20;
   for (int i = 0; i < 20; ++i) add_starting("w" + std::to_string(i)).pod.cannot_start = true;
