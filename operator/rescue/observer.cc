@@ -109,13 +109,16 @@ void Observer::judge_all(PodView pods, const Nodes& silent) {
                                        [](const auto& look) { return look.second.under_way; });
   auto left = kLooksAtOnce - static_cast<std::size_t>(under_way);
   pods.for_each([&](const RescuePodPtr& pod) {
-    if (left == 0 || !silent.contains(pod->pod.node) || store_.journal().knows(pod->uid)) return;
+    if (left == 0 || !silent.contains(pod->pod.node) || store_.journal().is_decided(pod->uid))
+      return;
     const auto before = looks_.find(pod->uid);
     if (before != looks_.end() &&
         (before->second.under_way || shared_.loop.now() < before->second.next)) {
       return;
     }
-    if (decide(*pod, nullptr).action != RescueAction::kLook) return;
+    const reconciler::RescueDecision decision = decide(*pod, nullptr);
+    if (decision.refusal) store_.journal().write_down(entry_of(*pod, to_string(*decision.refusal)));
+    if (decision.action != RescueAction::kLook) return;
     --left;
     looks_[pod->uid].under_way = true;
     spawn(look(pod));
@@ -143,15 +146,20 @@ Task<void> Observer::look(RescuePodPtr pod) {
   const reconciler::RescueDecision decision = decide(*pod, &*look);
   looks_[pod->uid].next = shared_.loop.now() + decision.look_in.value_or(kLookAgain);
   if (decision.action != RescueAction::kFree) co_return;
+  if (store_.journal().write_down(entry_of(*pod, ""))) allowance_.freed(shared_.loop.now());
+}
+
+reconciler::JournalEntry Observer::entry_of(const CachedRescuePod& pod, std::string stays) {
   reconciler::JournalEntry entry;
-  entry.namespace_ = pod->namespace_;
-  entry.pod = pod->name;
-  entry.uid = pod->uid;
-  entry.node = pod->pod.node;
-  entry.controller = pod->pod.owner.kind + "/" + pod->pod.owner.name;
+  entry.namespace_ = pod.namespace_;
+  entry.pod = pod.name;
+  entry.uid = pod.uid;
+  entry.node = pod.pod.node;
+  entry.controller = pod.pod.owner.kind + "/" + pod.pod.owner.name;
   entry.due = now();
-  entry.silent_since = entry.due - rescuer_.silence_of(*pod);
-  if (store_.journal().would_free(std::move(entry))) allowance_.freed(shared_.loop.now());
+  entry.silent_since = entry.due - rescuer_.silence_of(pod);
+  entry.stays = std::move(stays);
+  return entry;
 }
 
 // ---- What became of it.

@@ -64,6 +64,8 @@ class Observer {
   void tick();
   void judge_all(PodView pods, const Nodes& silent);
   reconciler::RescueDecision decide(const CachedRescuePod& pod, const Rescuer::Look* look);
+  // `stays`: why it would be left; empty: it would be freed.
+  reconciler::JournalEntry entry_of(const CachedRescuePod& pod, std::string stays);
   Task<void> look(RescuePodPtr pod);
   void on_pod(const PodView::Change& change);
   void on_lease(const cache::Change& change);

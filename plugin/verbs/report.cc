@@ -36,7 +36,9 @@ std::vector<std::string> table(const std::vector<JournalEntry>& entries, Time no
     const auto clean = [](const std::string& text) { return clean_text(text, kTextLimit); };
     rows.push_back({clean(entry.namespace_), clean(entry.pod), clean(entry.controller),
                     clean(entry.node), span_text(hung_for(entry, now)),
-                    span_text(entry.due - entry.silent_since), what_became(entry)});
+                    entry.stays.empty() ? span_text(entry.due - entry.silent_since)
+                                        : "stays: " + clean(entry.stays),
+                    what_became(entry)});
   }
   std::vector<std::size_t> widths(rows.front().size());
   for (const auto& row : rows) {
@@ -74,26 +76,51 @@ std::string observed_text(Time from, std::optional<Time> until, Time now) {
                : observed;
 }
 
-std::string summed(const reconciler::JournalSum& sum, const std::string& within) {
-  if (sum.pods + sum.hurt == 0) return within + "No pod would have been freed.";
-  return within + pods_text(sum.pods) + " hung on silent nodes for " + span_text(sum.hung) +
-         " in all; with Holdfast for " + span_text(sum.with_holdfast) + ". " + pods_text(sum.hurt) +
-         " would have been freed although the pod went on.";
+// " 3 pods on silent nodes would have stayed as they are: Volumes 2, OwnerKind 1."
+std::string stay_text(const reconciler::JournalSum& sum) {
+  std::size_t all = 0;
+  std::string reasons;
+  for (const auto& [reason, pods] : sum.stay) {
+    all += pods;
+    reasons +=
+        (reasons.empty() ? "" : ", ") + clean_text(reason, kTextLimit) + " " + std::to_string(pods);
+  }
+  return all == 0 ? ""
+                  : " " + pods_text(all) +
+                        " on silent nodes would have stayed as they are: " + reasons + ".";
 }
 
-Json as_json(const std::vector<JournalEntry>& entries, const std::string& observed, Time since,
-             Time now) {
+std::string summed(const reconciler::JournalSum& sum, const std::string& within) {
+  if (sum.pods + sum.hurt == 0) return within + "No pod would have been freed." + stay_text(sum);
+  return within + pods_text(sum.pods) + " hung on silent nodes for " + span_text(sum.hung) +
+         " in all; with Holdfast for " + span_text(sum.with_holdfast) + ". " + pods_text(sum.hurt) +
+         " would have been freed although the pod went on." + stay_text(sum);
+}
+
+Json as_json(const std::vector<JournalEntry>& entries, const std::string& observed,
+             std::optional<Time> until, Time since, Time now) {
   const reconciler::JournalSum sum = sum_of(entries, now);
   const auto seconds = [](Duration duration) {
     return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
   };
-  return {{"observedSince", observed},
-          {"since", format_time(since)},
-          {"pods", sum.pods},
-          {"hungSeconds", seconds(sum.hung)},
-          {"withHoldfastSeconds", seconds(sum.with_holdfast)},
-          {"falseVerdicts", sum.hurt},
-          {"entries", *parse_json(encode_journal(reconciler::Journal(entries)))}};
+  Json listed = Json::array();
+  for (const JournalEntry& entry : entries) {
+    Json one = encode_entry(entry);
+    one["then"] = what_became(entry);
+    one["hungSeconds"] = seconds(hung_for(entry, now));
+    if (entry.stays.empty()) one["withHoldfastSeconds"] = seconds(entry.due - entry.silent_since);
+    listed.push_back(std::move(one));
+  }
+  Json json = {{"observedSince", observed},
+               {"since", format_time(since)},
+               {"pods", sum.pods},
+               {"hungSeconds", seconds(sum.hung)},
+               {"withHoldfastSeconds", seconds(sum.with_holdfast)},
+               {"falseVerdicts", sum.hurt},
+               {"stay", sum.stay},
+               {"entries", std::move(listed)}};
+  if (until) json["observedUntil"] = format_time(*until);
+  return json;
 }
 
 }  // namespace
@@ -120,8 +147,9 @@ int report(const Command& command, Api& api, Terminal& terminal) {
   std::erase_if(entries,
                 [&](const JournalEntry& entry) { return !is_of_time_since(entry, since); });
   const std::string observed = string_at(at(*found, "data"), reconciler::kSinceKey);
+  const std::optional<Time> until = unobserved_since(api, namespace_, now);
   if (command.text("output") == "json") {
-    terminal.out(rendered(as_json(entries, observed, since, now), "json"));
+    terminal.out(rendered(as_json(entries, observed, until, since, now), "json"));
     return kExitDone;
   }
   std::string text;
@@ -130,7 +158,7 @@ int report(const Command& command, Api& api, Terminal& terminal) {
     text += "\n";
   }
   const Time begin = std::max(parse_time(observed).value_or(since), since);
-  const std::string within = observed_text(begin, unobserved_since(api, namespace_, now), now);
+  const std::string within = observed_text(begin, until, now);
   terminal.out(text + summed(sum_of(entries, now), within) + "\n");
   return kExitDone;
 }

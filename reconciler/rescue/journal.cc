@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <utility>
 
 namespace holdfast::reconciler {
@@ -23,14 +24,35 @@ bool Journal::knows(const std::string& uid) const {
                      [&](const JournalEntry& entry) { return entry.uid == uid; });
 }
 
-bool Journal::would_free(JournalEntry entry) {
-  if (knows(entry.uid)) return false;
-  if (entries_.size() >= kMostEntries) {
-    const auto over = std::find_if(entries_.begin(), entries_.end(),
-                                   [](const JournalEntry& one) { return !one.is_open(); });
-    if (over == entries_.end()) return false;
-    entries_.erase(over);
+bool Journal::is_decided(const std::string& uid) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const JournalEntry& entry) {
+    return entry.uid == uid && (entry.stays.empty() || !entry.is_open());
+  });
+}
+
+bool Journal::make_room(bool stays) {
+  if (entries_.size() < kMostEntries) return true;
+  using Fits = bool (*)(const JournalEntry&);
+  const Fits all[] = {
+      [](const JournalEntry& one) { return !one.stays.empty() && !one.is_open(); },
+      [](const JournalEntry& one) { return !one.stays.empty(); },
+      [](const JournalEntry& one) { return !one.is_open(); },
+  };
+  for (const Fits fits : std::span(all, stays ? 1 : 3)) {
+    const auto oldest = std::find_if(entries_.begin(), entries_.end(), fits);
+    if (oldest == entries_.end()) continue;
+    entries_.erase(oldest);
+    return true;
   }
+  return false;
+}
+
+bool Journal::write_down(JournalEntry entry) {
+  if (knows(entry.uid)) {
+    if (!entry.stays.empty() || is_decided(entry.uid)) return false;
+    std::erase_if(entries_, [&](const JournalEntry& one) { return one.uid == entry.uid; });
+  }
+  if (!make_room(!entry.stays.empty())) return false;
   entries_.push_back(std::move(entry));
   ++changes_;
   return true;
@@ -65,6 +87,10 @@ bool is_of_time_since(const JournalEntry& entry, Time since) {
 JournalSum sum_of(const std::vector<JournalEntry>& entries, Time now) {
   JournalSum sum;
   for (const JournalEntry& entry : entries) {
+    if (!entry.stays.empty()) {
+      ++sum.stay[entry.stays];
+      continue;
+    }
     if (entry.returned) {
       ++sum.hurt;
       continue;

@@ -7,9 +7,8 @@
 #include "core/json.h"
 
 namespace holdfast::reconciler {
-namespace {
 
-Json encode(const JournalEntry& entry) {
+Json encode_entry(const JournalEntry& entry) {
   Json json = {{"namespace", entry.namespace_},
                {"pod", entry.pod},
                {"uid", entry.uid},
@@ -17,13 +16,12 @@ Json encode(const JournalEntry& entry) {
                {"controller", entry.controller},
                {"silentSince", format_time(entry.silent_since)},
                {"due", format_time(entry.due)}};
+  if (!entry.stays.empty()) json["stays"] = entry.stays;
   if (entry.ended) json["ended"] = format_time(*entry.ended);
   if (entry.returned) json["returned"] = format_time(*entry.returned);
   if (entry.unseen) json["unseen"] = format_time(*entry.unseen);
   return json;
 }
-
-}  // namespace
 
 // An open entry that is left out would be due again, later.
 std::string encode_journal(const Journal& journal) {
@@ -31,11 +29,15 @@ std::string encode_journal(const Journal& journal) {
   std::vector<std::size_t> places;  // by how much they matter
   for (const JournalEntry& entry : journal.entries()) {
     places.push_back(texts.size());
-    texts.push_back(encode(entry).dump(-1, ' ', false, Json::error_handler_t::replace));
+    texts.push_back(encode_entry(entry).dump(-1, ' ', false, Json::error_handler_t::replace));
   }
   std::reverse(places.begin(), places.end());
-  std::stable_partition(places.begin(), places.end(),
-                        [&](std::size_t place) { return journal.entries()[place].is_open(); });
+  const auto rank = [&](std::size_t place) {
+    const JournalEntry& entry = journal.entries()[place];
+    return !entry.stays.empty() ? 2 : entry.is_open() ? 0 : 1;
+  };
+  std::stable_sort(places.begin(), places.end(),
+                   [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
   std::size_t bytes = 2;
   for (const std::size_t place : places) {
     bytes += texts[place].size() + 1;
@@ -64,6 +66,7 @@ Journal decode_journal(std::string_view text) {
     entry.node = string_at(one, "node");
     entry.controller = string_at(one, "controller");
     if (!silent || !due || entry.uid.empty()) continue;
+    entry.stays = string_at(one, "stays");
     entry.silent_since = *silent;
     entry.due = *due;
     entry.ended = parse_time(string_at(one, "ended"));

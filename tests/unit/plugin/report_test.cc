@@ -22,7 +22,7 @@ class PluginReport : public ::testing::Test {
  protected:
   PluginReport() { api_.time = Time(hours(500'000)); }
   void write_down(const std::string& pod, Duration ago, std::optional<Duration> ended = {},
-                  std::optional<Duration> returned = {}) {
+                  std::optional<Duration> returned = {}, const std::string& stays = "") {
     reconciler::JournalEntry entry;
     entry.namespace_ = "media";
     entry.pod = entry.uid = pod;
@@ -32,7 +32,8 @@ class PluginReport : public ::testing::Test {
     entry.silent_since = entry.due - seconds(61);
     if (ended) entry.ended = entry.due + *ended;
     if (returned) entry.returned = entry.due + *returned;
-    journal_.would_free(entry);
+    entry.stays = stays;
+    journal_.write_down(entry);
   }
   int run(std::vector<std::string> words, const std::string& namespace_ = "holdfast-system") {
     api_.objects[test::MemoryApi::key(kConfigMaps, namespace_, reconciler::kJournalName)] = {
@@ -72,6 +73,20 @@ TEST_F(PluginReport, EachPodHasItsTimesAndWhatBecameOfIt) {
                         "Holdfast for 2m2s. 1 pod would have been freed although"));
 }
 
+TEST_F(PluginReport, APodThatWouldHaveStayedIsShownWithTheReasonAndCountedByItself) {
+  write_down("data-1", hours(1), {}, {}, "Volumes");
+  write_down("data-2", hours(1), {}, seconds(10), "Volumes");
+  EXPECT_EQ(run({}), kExitDone);
+  EXPECT_THAT(terminal_.output, HasSubstr("stays: Volumes  hangs\n"));
+  EXPECT_THAT(terminal_.output, HasSubstr("No pod would have been freed. 2 pods on silent nodes "
+                                          "would have stayed as they are: Volumes 2."));
+  terminal_.output.clear();
+  write_down("gone-1", hours(2), seconds(299));
+  EXPECT_EQ(run({}), kExitDone);
+  EXPECT_THAT(terminal_.output, HasSubstr("1 pod hung on silent nodes"));
+  EXPECT_THAT(terminal_.output, HasSubstr("although the pod went on. 2 pods on silent"));
+}
+
 TEST_F(PluginReport, APodThatStillHangsIsShownHoweverOldItIs) {
   write_down("old", hours(30));
   EXPECT_EQ(run({}), kExitDone);
@@ -98,6 +113,8 @@ TEST_F(PluginReport, WhatWasOverBeforeIsLeftOut) {
 
 TEST_F(PluginReport, AsJsonItHasTheSumsAndTheEntries) {
   write_down("gone-1", hours(2), seconds(299));
+  write_down("data-1", hours(1), {}, {}, "Volumes");
+  lease("", hours(1));
   EXPECT_EQ(run({"-o", "json"}), kExitDone);
   const Json report = *parse_json(terminal_.output);
   EXPECT_EQ(report["pods"], 1);
@@ -106,6 +123,13 @@ TEST_F(PluginReport, AsJsonItHasTheSumsAndTheEntries) {
   EXPECT_EQ(report["falseVerdicts"], 0);
   EXPECT_EQ(report["observedSince"], format_time(api_.time - hours(3)));
   EXPECT_EQ(report["entries"][0]["pod"], "gone-1");
+  EXPECT_EQ(report["entries"][0]["then"], "ended");
+  EXPECT_EQ(report["entries"][0]["hungSeconds"], 360);
+  EXPECT_EQ(report["entries"][0]["withHoldfastSeconds"], 61);
+  EXPECT_EQ(report["entries"][1]["stays"], "Volumes");
+  EXPECT_FALSE(report["entries"][1].contains("withHoldfastSeconds"));
+  EXPECT_EQ(report["stay"], (Json{{"Volumes", 1}}));
+  EXPECT_EQ(report["observedUntil"], format_time(api_.time - hours(1)));
 }
 
 TEST_F(PluginReport, ItFindsAnotherNamespace) {

@@ -293,6 +293,21 @@ TEST_F(ObserverTest, APodThatLosesItsLabelHasNotEnded) {
   EXPECT_FALSE(entries()[0].contains("ended"));
 }
 
+TEST_F(ObserverTest, APodThatWouldStayIsWrittenDownWithTheReason) {
+  Json pod = job_pod("a");
+  pod["spec"]["volumes"] =
+      Json::array({{{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "data"}}}}});
+  observe({pod});
+  pass(seconds(65));
+  ASSERT_EQ(entries().size(), 1u);
+  EXPECT_EQ(entries()[0]["stays"], "Volumes");
+  pod["metadata"]["annotations"] = {{"holdfast.dev/rescueVolumes", "true"}};
+  show("MODIFIED", pod);
+  pass(seconds(65));
+  ASSERT_EQ(entries().size(), 1u);
+  EXPECT_FALSE(entries()[0].contains("stays"));
+}
+
 TEST_F(ObserverTest, NoMoreAreDueInAMinuteThanWouldBeFreed) {
   observe({job_pod("a"), job_pod("b"), job_pod("c")}, 2);
   pass(seconds(65));

@@ -26,7 +26,7 @@ JournalEntry due(const std::string& uid, Time at = kNow, const std::string& node
 
 TEST(Journal, APodHungUntilTheClusterEndedIt) {
   Journal journal;
-  journal.would_free(due("a"));
+  journal.write_down(due("a"));
   EXPECT_EQ(hung_for(journal.entries()[0], kNow + minutes(1)), minutes(2)) << "it still hangs";
   journal.close("a", Fate::kEnded, kNow + minutes(5));
   EXPECT_EQ(hung_for(journal.entries()[0], kNow + minutes(50)), minutes(6));
@@ -39,8 +39,8 @@ TEST(Journal, APodHungUntilTheClusterEndedIt) {
 
 TEST(Journal, APodThatWentOnMakesTheVerdictFalse) {
   Journal journal;
-  journal.would_free(due("a"));
-  journal.would_free(due("b", kNow, "node-2"));
+  journal.write_down(due("a"));
+  journal.write_down(due("b", kNow, "node-2"));
   journal.close("a", Fate::kWentOn, kNow + minutes(1));
   journal.close("a", Fate::kEnded, kNow + minutes(9));
   EXPECT_FALSE(journal.entries()[0].ended) << "it went on, and ended by itself";
@@ -51,7 +51,7 @@ TEST(Journal, APodThatWentOnMakesTheVerdictFalse) {
 
 TEST(Journal, AnEndedPodDoesNotGoOn) {
   Journal journal;
-  journal.would_free(due("a"));
+  journal.write_down(due("a"));
   journal.close("a", Fate::kEnded, kNow + minutes(1));
   journal.close("a", Fate::kWentOn, kNow + minutes(2));
   EXPECT_FALSE(journal.entries()[0].returned);
@@ -59,16 +59,16 @@ TEST(Journal, AnEndedPodDoesNotGoOn) {
 
 TEST(Journal, APodIsRecordedOnce) {
   Journal journal;
-  journal.would_free(due("a"));
+  journal.write_down(due("a"));
   const std::uint64_t changes = journal.changes();
-  journal.would_free(due("a", kNow + minutes(1)));
+  journal.write_down(due("a", kNow + minutes(1)));
   EXPECT_EQ(journal.entries().size(), 1u);
   EXPECT_EQ(journal.changes(), changes);
 }
 
 TEST(Journal, AnEndThatNobodySawCountsUpToWhenThePodWasDue) {
   Journal journal;
-  journal.would_free(due("a"));
+  journal.write_down(due("a"));
   journal.close("a", Fate::kUnseen, kNow + minutes(90));
   EXPECT_EQ(hung_for(journal.entries()[0], kNow + minutes(100)), minutes(1));
 }
@@ -76,10 +76,10 @@ TEST(Journal, AnEndThatNobodySawCountsUpToWhenThePodWasDue) {
 TEST(Journal, ItIsBoundedAndForgetsTheOldestThatIsOver) {
   Journal journal;
   for (std::size_t i = 0; i < Journal::kMostEntries; ++i) {
-    EXPECT_TRUE(journal.would_free(due(std::to_string(i), kNow + seconds(i))));
+    EXPECT_TRUE(journal.write_down(due(std::to_string(i), kNow + seconds(i))));
   }
   journal.close("7", Fate::kEnded, kNow);
-  EXPECT_TRUE(journal.would_free(due("next")));
+  EXPECT_TRUE(journal.write_down(due("next")));
   EXPECT_EQ(journal.entries().size(), Journal::kMostEntries);
   EXPECT_FALSE(journal.knows("7"));
   EXPECT_TRUE(journal.knows("0"));
@@ -89,20 +89,65 @@ TEST(Journal, ItIsBoundedAndForgetsTheOldestThatIsOver) {
 TEST(Journal, AnOpenEntryGoesNeitherForANewOneNorByItsAge) {
   Journal journal;
   for (std::size_t i = 0; i < Journal::kMostEntries; ++i) {
-    journal.would_free(due(std::to_string(i), kNow));
+    journal.write_down(due(std::to_string(i), kNow));
   }
-  EXPECT_FALSE(journal.would_free(due("next")));
+  EXPECT_FALSE(journal.write_down(due("next")));
   journal.close("1", Fate::kEnded, kNow);
   journal.forget_before(kNow + minutes(1));
   EXPECT_TRUE(journal.knows("0"));
   EXPECT_FALSE(journal.knows("1"));
 }
 
+JournalEntry stays(const std::string& uid, Time at = kNow) {
+  JournalEntry entry = due(uid, at);
+  entry.stays = "Volumes";
+  return entry;
+}
+
+TEST(Journal, APodThatStaysIsCountedByItself) {
+  Journal journal;
+  journal.write_down(stays("a"));
+  journal.write_down(stays("b"));
+  journal.close("b", Fate::kWentOn, kNow + minutes(1));
+  const JournalSum sum = sum_of(journal.entries(), kNow + minutes(10));
+  EXPECT_EQ(sum.pods + sum.hurt, 0u);
+  EXPECT_EQ(sum.stay, (std::map<std::string, std::size_t>{{"Volumes", 2}}));
+}
+
+TEST(Journal, APodThatStaysMayBeFreedLater) {
+  Journal journal;
+  journal.write_down(stays("a"));
+  EXPECT_FALSE(journal.is_decided("a"));
+  EXPECT_FALSE(journal.write_down(stays("a", kNow + minutes(1)))) << "it is there";
+  EXPECT_TRUE(journal.write_down(due("a", kNow + minutes(2))));
+  ASSERT_EQ(journal.entries().size(), 1u);
+  EXPECT_EQ(journal.entries()[0].due, kNow + minutes(2));
+  EXPECT_TRUE(journal.is_decided("a"));
+  journal.write_down(stays("b"));
+  journal.close("b", Fate::kEnded, kNow);
+  EXPECT_TRUE(journal.is_decided("b"));
+  EXPECT_FALSE(journal.write_down(due("b"))) << "it is over";
+}
+
+TEST(Journal, APodThatStaysDisplacesNoOtherAndMakesRoomFirst) {
+  Journal journal;
+  for (std::size_t i = 0; i + 1 < Journal::kMostEntries; ++i) {
+    journal.write_down(due(std::to_string(i), kNow));
+  }
+  journal.write_down(stays("a"));
+  journal.close("0", Fate::kEnded, kNow);
+  EXPECT_FALSE(journal.write_down(stays("b")));
+  EXPECT_TRUE(journal.write_down(due("next")));
+  EXPECT_FALSE(journal.knows("a"));
+  EXPECT_TRUE(journal.knows("0"));
+  EXPECT_EQ(journal.entries().size(), Journal::kMostEntries);
+}
+
 TEST(Journal, AReportLeavesOutWhatWasOverBefore) {
   const Time since = kNow - minutes(60);
   Journal journal;
   for (const char* const uid : {"over", "hangs", "ended since"}) {
-    journal.would_free(due(uid, kNow - minutes(90)));
+    journal.write_down(due(uid, kNow - minutes(90)));
   }
   journal.close("over", Fate::kEnded, kNow - minutes(80));
   journal.close("ended since", Fate::kEnded, kNow - minutes(50));
@@ -117,14 +162,17 @@ TEST(JournalText, WhatIsWrittenIsReadAgain) {
   entry.namespace_ = "media";
   entry.pod = "night-x7";
   entry.controller = "Job/night";
-  journal.would_free(entry);
-  journal.would_free(due("b", kNow, "node-2"));
+  journal.write_down(entry);
+  journal.write_down(due("b", kNow, "node-2"));
   journal.close("a", Fate::kEnded, kNow + minutes(5));
   journal.close("b", Fate::kWentOn, kNow + minutes(1));
-  journal.would_free(due("c", kNow + minutes(1)));
+  journal.write_down(due("c", kNow + minutes(1)));
   journal.close("c", Fate::kUnseen, kNow + minutes(7));
+  journal.write_down(stays("d", kNow + minutes(2)));
   const Journal read = decode_journal(encode_journal(journal));
-  ASSERT_EQ(read.entries().size(), 3u);
+  ASSERT_EQ(read.entries().size(), 4u);
+  EXPECT_EQ(read.entries()[3].stays, "Volumes");
+  EXPECT_EQ(read.entries()[2].stays, "");
   EXPECT_EQ(read.entries()[2].unseen, kNow + minutes(7));
   EXPECT_EQ(read.entries()[0].controller, "Job/night");
   EXPECT_EQ(read.entries()[0].silent_since, kNow - seconds(60));
@@ -139,7 +187,7 @@ TEST(JournalText, ItFitsIntoAConfigMapAndKeepsWhatIsOpenAndTheNewest) {
     entry.pod = std::string(253, 'p');
     entry.node = std::string(253, 'n');
     entry.controller = "Job/" + std::string(253, 'j');
-    journal.would_free(entry);
+    journal.write_down(entry);
     if (i > 0) journal.close(entry.uid, Fate::kEnded, kNow + seconds(i));
   }
   const std::string text = encode_journal(journal);
