@@ -140,9 +140,10 @@ TEST_F(PoolSize, WhatMustGoFirstGoesBeforeWhatIsOverAndNoSuccessorComesBeforeTha
   for (int i = 0; i < 16; ++i) {
     add("over-" + std::to_string(i)).state = WorkerState::kCutOff;
   }
-  for (int i = 0; i < 20; ++i) add_starting("old-" + std::to_string(i)).pod.hash = "old";
+  for (int i = 0; i < 4; ++i) add("live-" + std::to_string(i), 1);
+  for (int i = 0; i < 18; ++i) add_starting("old-" + std::to_string(i)).pod.hash = "old";
   EXPECT_EQ(plan().replace.size(), 16u);
-  EXPECT_EQ(plan().create, 16);
+  EXPECT_EQ(plan().create, 14);
 }
 
 TEST_F(PoolSize, AWorkerThatIsTooLateHasFailedThoughAnAgentHasWrittenItsLease) {
