@@ -89,7 +89,7 @@ Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
   // It is reconciled when its namespace has been read.
   if (!caches_.has_read(kube::namespace_of(key))) co_return controller::ReconcileResult{};
   const codecs::JobPtr before = caches_.job(key);
-  auto strangers = strangers_.release(key, before ? before->uid : "");
+  auto strangers = strangers_.settle(key, before);
   const Result<> released = co_await strangers;
   // The cache may have changed meanwhile, and held() judges its version.
   const codecs::JobPtr job = caches_.job(key);
