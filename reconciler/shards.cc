@@ -108,6 +108,17 @@ std::string shard_label(int shard, int shards) {
   return std::to_string(shard) + "-of-" + std::to_string(shards);
 }
 
+int shard_of_pods(const Job& job, int shards) {
+  return shard_of(belongs_elsewhere(job, shards) ? own_shard_key(job) : shard_key(job), shards);
+}
+
+std::string due_shard_label(const Job& job, const std::string& label, int shards) {
+  const int right = shard_of_pods(job, shards);
+  const std::optional<int> labelled = labelled_shard(label, shards);
+  if (labelled.value_or(shard_of(job.uid, shards)) == right) return "";
+  return labelled || job.status.settled ? shard_label(right, shards) : "";
+}
+
 bool names_another_shard(const std::string& label, const std::string& ours) {
   const std::size_t end = label.find('-');
   const bool is_alike =

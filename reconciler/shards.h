@@ -37,6 +37,13 @@ std::string fixed_shard_key(const std::string& label, const std::string& own);
 // The value of kShardLabel of a job's pods: "7-of-32". So replicas need to watch the pods of their
 // own shards only. With another number of shards, an old label means nothing.
 std::string shard_label(int shard, int shards);
+// The shard whose holder judges the job's pods: the job's, or the right one of a job that belongs
+// elsewhere.
+int shard_of_pods(const Job& job, int shards);
+// The label that a pod of the job needs so that this holder looks at it. Empty: it has that already.
+// All replicas see a pod whose label means nothing. But nobody watches a settled job: only the
+// holder of its pod's shard looks for it.
+std::string due_shard_label(const Job& job, const std::string& label, int shards);
 // Both are of the same number of shards, and name different ones. So who watches `ours` does not see
 // what has `label`.
 bool names_another_shard(const std::string& label, const std::string& ours);

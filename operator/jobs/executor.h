@@ -66,6 +66,12 @@ class Executor {
                          std::move(job_name), std::move(job_uid), claim);
   }
 
+  // Gives a pod to the holder of another shard, unless it has changed.
+  Task<Result<>> give_pod_to_shard(codecs::PodPtr pod, std::string shard_label,
+                                   membership::Ownership::Claim claim) {
+    return pods_.give_to_shard(std::move(pod), std::move(shard_label), claim);
+  }
+
   // Whether this namespace is being deleted: then it takes nothing new.
   Task<bool> namespace_goes(std::string namespace_);
 

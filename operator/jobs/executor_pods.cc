@@ -161,4 +161,19 @@ Task<Result<>> PodWriter::relabel(std::string namespace_, std::string name, std:
   co_return answer.error();
 }
 
+Task<Result<>> PodWriter::give_to_shard(codecs::PodPtr pod, std::string shard_label,
+                                        membership::Ownership::Claim claim) {
+  const Json body = {{"metadata",
+                      {{"uid", pod->uid},
+                       {"resourceVersion", std::to_string(pod->version)},
+                       {"labels", {{reconciler::kShardLabel, shard_label}}}}}};
+  auto patch = writer_.patch(claim, pod_path(pod->namespace_, pod->name), body.dump(),
+                             for_its_version("application/merge-patch+json"));
+  const Result<JsonDocument> answer = co_await patch;
+  if (answer || met_another_object(answer.error())) co_return Unit{};
+  const ErrorCode code = answer.error().code;
+  if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return Unit{};
+  co_return answer.error();
+}
+
 }  // namespace holdfast::jobs

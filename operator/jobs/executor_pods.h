@@ -6,6 +6,7 @@
 #include "client/controller/writer.h"
 #include "core/loop.h"
 #include "core/task.h"
+#include "operator/codecs/pod_codec.h"
 #include "operator/events/events.h"
 #include "operator/jobs/executor_setting.h"
 #include "reconciler/job/decide.h"
@@ -38,6 +39,9 @@ class PodWriter {
   Task<Result<>> relabel(std::string namespace_, std::string name, std::string uid,
                          std::string job_name, std::string job_uid,
                          membership::Ownership::Claim claim);
+  // Gives a pod, as it is, to the holder of another shard. It is no error if it has changed.
+  Task<Result<>> give_to_shard(codecs::PodPtr pod, std::string shard_label,
+                               membership::Ownership::Claim claim);
 
  private:
   Task<Result<>> delete_pod(const reconciler::DeletePod& write, const WriteSetting& setting);

@@ -44,9 +44,8 @@ reconciler::JobView JobObserver::view(const codecs::CachedJob& job, JobMemory& m
 void JobObserver::observe_shard(const codecs::CachedJob& job, reconciler::JobView& view) const {
   view.selects_shards = !deps_.caches.jobs()->is_unselected();
   view.belongs_elsewhere = reconciler::belongs_elsewhere(job.job, deps_.membership.shards());
-  view.shard_label = deps_.membership.shard_label(
-      view.belongs_elsewhere ? deps_.membership.shard_of(reconciler::own_shard_key(job.job))
-                             : deps_.caches.shard_of(job));
+  view.shard_label =
+      deps_.membership.shard_label(reconciler::shard_of_pods(job.job, deps_.membership.shards()));
 }
 
 std::vector<codecs::PodPtr> JobObserver::indexed_pods(const codecs::CachedJob& job,

@@ -68,14 +68,31 @@ JobReconciler::JobReconciler(const Dependencies& dependencies, Config config)
 
 std::optional<membership::Ownership::Claim> JobReconciler::claim_of(
     const codecs::CachedJob& job) const {
-  if (const auto claim = membership_.claim(reconciler::shard_key(job.job))) return claim;
+  const std::string key = reconciler::shard_key(job.job);
+  if (const auto claim = membership_.claim(key)) return claim;
   const JobMemories::Ptr memory = memories_.find(job);
   if (!memory) return std::nullopt;
   for (const auto& [number, attempt] : memory->attempts) {
     const auto& creation = attempt.creation;
-    if (creation && membership_.holds(creation->claim)) return creation->claim;
+    if (!creation || !membership_.covers(creation->claim, key)) continue;
+    if (membership_.holds(creation->claim)) return creation->claim;
   }
   return std::nullopt;
+}
+
+// An edit of its status may have given the job to another shard while a pod of it is being created.
+// What the answer says is nobody's to put on record then.
+void JobReconciler::let_go(const codecs::CachedJob& job) {
+  if (const JobMemories::Ptr memory = memories_.find(job)) {
+    memory->forget_ended_creations(
+        [this, key = reconciler::shard_key(job.job)](const Creation& creation) {
+          return !membership_.covers(creation.claim, key);
+        });
+    creations_.settle(memory);
+  }
+  memories_.forget(job.key());
+  neighbours_.forget(job.key());
+  finished_.forget(job.key());
 }
 
 // A job with many runs hears of its pods all the time. Decisions that come together share a write.
@@ -89,7 +106,7 @@ Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
   // It is reconciled when its namespace has been read.
   if (!caches_.has_read(kube::namespace_of(key))) co_return controller::ReconcileResult{};
   const codecs::JobPtr before = caches_.job(key);
-  auto strangers = strangers_.release(key, before ? before->uid : "");
+  auto strangers = strangers_.settle(key, before);
   const Result<> released = co_await strangers;
   // The cache may have changed meanwhile, and held() judges its version.
   const codecs::JobPtr job = caches_.job(key);
@@ -106,9 +123,7 @@ Task<controller::ReconcileResult> JobReconciler::reconcile(std::string key) {
   }
   const auto claim = claim_of(*job);
   if (!claim) {
-    memories_.forget(key);
-    neighbours_.forget(key);
-    finished_.forget(key);
+    let_go(*job);
     co_return released ? controller::ReconcileResult{} : failed(released.error());
   }
   // It is reconciled when its shard has been read.

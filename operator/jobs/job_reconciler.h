@@ -65,8 +65,11 @@ class JobReconciler {
     std::optional<Error> unread;  // a live read that failed: others were made
   };
 
-  // The right to act on the job. An open creation keeps the claim under which it began.
+  // The right to act on the job. An open creation keeps the claim under which it began, as long as
+  // the job has that shard.
   std::optional<membership::Ownership::Claim> claim_of(const codecs::CachedJob& job) const;
+  // Another replica has it.
+  void let_go(const codecs::CachedJob& job);
   Duration collects(const codecs::CachedJob& job, const JobMemory& memory) const;
   Task<controller::ReconcileResult> reconcile_claimed(std::string key, codecs::JobPtr job,
                                                       membership::Ownership::Claim claim,

@@ -1,6 +1,8 @@
 // Each replica watches the jobs of its own shards, by status.shard.
 #include "operator/membership/lease_codec.h"
+#include "reconciler/names.h"
 #include "reconciler/shards.h"
+#include "tests/simulation/objects.h"
 #include "tests/simulation/tenancy.h"
 
 namespace holdfast::simulation {
@@ -33,6 +35,22 @@ class JobShards : public Tenancy {
     const Json* const lease =
         world_->server().find("leases", "holdfast-system", membership::shard_lease_name(shard));
     return lease ? string_at(holdfast::at(*lease, "spec"), "holderIdentity") : "";
+  }
+  void hang_creations() {
+    trouble([](const ApiRequest& request) {
+      const bool hangs = is_creation(request);
+      return Fate{.held = hangs ? Duration(seconds(40)) : Duration(0), .on_the_way = hangs};
+    });
+  }
+  // The job goes to the shard of another replica. Returns the new one.
+  std::string give_away(const std::string& name) {
+    std::string wanted = reconciler::shard_label(another_replicas(std::stoi(shard(name))), shards);
+    record_shard(name, nullptr);
+    record_shard(name, wanted);
+    return wanted;
+  }
+  const Json* find_pod(const std::string& name) {
+    return world_->server().find("pods", "team-b", name);
   }
   // A shard that another replica has.
   int another_replicas(int shard) {
@@ -134,6 +152,71 @@ TEST_F(JobShards, AnAttemptGoesOnWhenItsJobGetsAnotherReplicasShard) {
   });
 }
 
+// Only the replica that asked for it watches the pod: it has the label of the shard before.
+class LatePod : public JobShards, public testing::WithParamInterface<int> {};
+
+TEST_P(LatePod, IsStoppedAsOfAnOldAttemptByTheReplicaThatHasItsJobByNow) {
+  shards = GetParam();
+  std::string first;
+  std::string wanted;
+  run(minutes(6), [&, this] {
+    at(seconds(90), [this] {
+      hang_creations();
+      create("team-b", "b");
+    });
+    at(seconds(95), [&, this] {
+      no_trouble();
+      first = status("team-b", "b").run().pod_name;
+      wanted = give_away("b");
+    });
+    at(seconds(125), [&, this] {
+      EXPECT_EQ(find_pod(first), nullptr) << "it is still on its way";
+      EXPECT_EQ(status("team-b", "b").attempt, 2);
+      EXPECT_TRUE(has_pod("team-b", "b"));
+    });
+    at(seconds(133), [&, this] {
+      const Json* const pod = find_pod(first);
+      EXPECT_TRUE(!pod || is_deleting(*pod));
+    });
+    at(seconds(300), [&, this] {
+      EXPECT_EQ(find_pod(first), nullptr);
+      EXPECT_EQ(shard("b"), wanted);
+      EXPECT_EQ(status("team-b", "b").attempt, 2);
+      EXPECT_TRUE(has_pod("team-b", "b"));
+    });
+  });
+}
+// With so many shards each replica caches all jobs.
+INSTANTIATE_TEST_SUITE_P(All, LatePod, testing::Values(8, 1000));
+
+// Whoever removes the shard gives the job back to that of its UID.
+TEST_F(JobShards, APodThatComesOnceItsJobIsBackInTheShardOfItsUidIsStopped) {
+  std::string first;
+  run(minutes(6), [&, this] {
+    at(seconds(90), [this] { create("team-b", "b", {{"suspend", true}}); });
+    at(seconds(100), [this] { give_away("b"); });
+    at(seconds(110), [this] {
+      hang_creations();
+      edit("b", {{"spec", {{"suspend", false}}}});
+    });
+    at(seconds(115), [&, this] {
+      no_trouble();
+      first = status("team-b", "b").run().pod_name;
+      record_shard("b", nullptr);
+    });
+    at(seconds(153), [&, this] {
+      const Json* const pod = find_pod(first);
+      EXPECT_TRUE(!pod || is_deleting(*pod));
+      EXPECT_EQ(status("team-b", "b").attempt, 2);
+      EXPECT_TRUE(has_pod("team-b", "b"));
+    });
+    at(seconds(300), [&, this] {
+      EXPECT_EQ(find_pod(first), nullptr);
+      EXPECT_EQ(status("team-b", "b").attempt, 2);
+    });
+  });
+}
+
 TEST_F(JobShards, OneThatIsNotTheQueuesIsCorrectedByItsHolderAndTheJobGoesOn) {
   const int right = reconciler::shard_of("team-b", shards);
   run(minutes(4), [this, right] {
@@ -150,6 +233,44 @@ TEST_F(JobShards, OneThatIsNotTheQueuesIsCorrectedByItsHolderAndTheJobGoesOn) {
       EXPECT_EQ(shard("b"), reconciler::shard_label(right, shards));
       EXPECT_TRUE(has_pod("team-b", "b"));
       EXPECT_EQ(held(0) + held(1), 1U);
+    });
+  });
+}
+
+// As after a change of --shards: no label says that the namespace's shard has the job.
+TEST_F(JobShards, APodWhoseLabelMeansNothingLeadsToItsSettledJobInTheShardOfTheQueue) {
+  std::vector<std::string> pods;
+  work_lasts = seconds(20);
+  run(minutes(6), [&, this] {
+    at(seconds(90), [this] {
+      ASSERT_TRUE(world_->users().create_queue("team-b", "q", {{"concurrency", kJobs}}));
+      for (int job = 0; job < kJobs; ++job) {
+        create("team-b", "b" + std::to_string(job), {{"queue", {{"name", "q"}}}});
+      }
+    });
+    at(seconds(105), [&, this] {
+      for (int job = 0; job < kJobs; ++job) {
+        pods.push_back(status("team-b", "b" + std::to_string(job)).run().pod_name);
+        ASSERT_NE(find_pod(pods.back()), nullptr);
+      }
+    });
+    at(seconds(200), [&, this] {
+      EXPECT_EQ(held(0) + held(1), 0U) << "all are settled";
+      const Json metadata = {{"labels", {{reconciler::kShardLabel, "3-of-16"}}},
+                             {"finalizers", Json::array({reconciler::kFinalizer})}};
+      for (const std::string& pod : pods) {
+        world_->ledger().excuse("team-b/" + pod);
+        EXPECT_TRUE(world_->gateway().ask("user", "PATCH", "/api/v1/namespaces/team-b/pods/" + pod,
+                                          {{"metadata", metadata}},
+                                          "application/merge-patch+json"));
+      }
+    });
+    at(seconds(215), [&, this] {
+      for (const std::string& name : pods) {
+        const Json* const pod = find_pod(name);
+        EXPECT_TRUE(pod && holdfast::at(holdfast::at(*pod, "metadata"), "finalizers").empty());
+      }
+      EXPECT_EQ(held(0) + held(1), 0U);
     });
   });
 }

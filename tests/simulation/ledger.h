@@ -140,6 +140,7 @@ class Ledger {
   std::string recorded_shard(const ApiRequest& request) const;
   // Its Lease; empty: the job's status says none.
   std::string said_shard(const std::string& job_uid) const;
+  bool is_jobs_shard(const std::string& label, const std::string& job_uid) const;
   // Of the request's job or queue; empty: unknown.
   std::vector<std::string> shard_keys_of(const ApiRequest& request, const Json& body) const;
   std::string job_uid_of(const ApiRequest& request, const Json& body) const;

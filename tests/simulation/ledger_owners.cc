@@ -1,4 +1,6 @@
 // S14 and S15: who may send a write.
+#include <algorithm>
+
 #include "operator/jobs/stray_pods.h"
 #include "operator/membership/lease_codec.h"
 #include "reconciler/names.h"
@@ -29,6 +31,15 @@ bool only_names(const Json& change, const Json& pod, const std::string& job_uid)
   }
   return labels.size() == 2 && labels.contains(reconciler::kJobNameLabel) &&
          meta.size() == 2 + meta.count("resourceVersion") && meta.contains("uid");
+}
+
+// The shard whose label the change gives to a pod; empty: it changes something else.
+std::string given_shard(const Json& change) {
+  const Json& meta = at(change, "metadata");
+  const Json& labels = at(meta, "labels");
+  const bool is_precise = meta.contains("uid") && meta.contains("resourceVersion");
+  const bool is_all = change.size() == 1 && meta.size() == 3 && labels.size() == 1;
+  return is_precise && is_all ? string_at(labels, reconciler::kShardLabel) : "";
 }
 
 }  // namespace
@@ -161,6 +172,17 @@ std::string Ledger::lease_holder(const std::string& shard_lease) const {
   return lease ? string_at(at(*lease, "spec"), "holderIdentity") : "";
 }
 
+// Whoever watches a pod as one of its shard gives it to the shard of its job.
+bool Ledger::is_jobs_shard(const std::string& label, const std::string& job_uid) const {
+  const auto shard = reconciler::labelled_shard(label, shards_);
+  if (!shard) return false;
+  const std::vector<std::string> keys = shard_keys_of_job(job_uid);
+  return membership::shard_lease_name(*shard) == said_shard(job_uid) ||
+         std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
+           return reconciler::shard_of(key, shards_) == *shard;
+         });
+}
+
 // A pod whose job is gone is released by the replica that its label shows it to, or by the one that
 // looks at all pods. That one also names the job of a pod that lost its labels.
 std::vector<std::string> Ledger::releasers_of(const ApiRequest& request) const {
@@ -175,6 +197,17 @@ std::vector<std::string> Ledger::releasers_of(const ApiRequest& request) const {
   const auto shard = reconciler::labelled_shard(
       string_at(at(at(*pod, "metadata"), "labels"), reconciler::kShardLabel), shards_);
   const Json change = Json::parse(request.body, nullptr, false);
+  if (has_job && is_jobs_shard(given_shard(change), controller_uid(*pod))) {
+    std::vector<std::string> shards;
+    // The job's replica may have mended the label first: then the server refuses this one.
+    const bool is_late = string_at(at(change, "metadata"), "resourceVersion") !=
+                         string_at(at(*pod, "metadata"), "resourceVersion");
+    const int shown = shard.value_or(reconciler::shard_of(controller_uid(*pod), shards_));
+    for (int one = 0; one < shards_; ++one) {
+      if (is_late || one == shown) shards.push_back(membership::shard_lease_name(one));
+    }
+    return shards;
+  }
   if (has_job && !only_names(change, *pod, controller_uid(*pod))) return {};
   std::vector<std::string> shards = {membership::shard_lease_name(jobs::StrayPods::kWalkersShard)};
   if (has_job) return shards;

@@ -37,10 +37,12 @@ Replica::Replica(Scheduler& scheduler, Network& network, Config config)
   if (config_.batch_jobs) manager.batch_jobs.emplace();
   if (config_.rescues) manager.rescue.emplace();
   if (config_.requires_guard) manager.guard = {true, "0.1.0"};
+  controller::ReconcilePool::Metrics metrics;
+  metrics.on_exception = config_.on_exception;
   manager_ = std::make_unique<runtime::Manager>(
       runtime::Manager::Dependencies{loop_, *client_, random_, config_.log, *this, *events_,
                                      *poster_, sim_secrets()},
-      std::move(manager));
+      std::move(manager), std::move(metrics));
   loop_.post([this] { manager_->start(); });
 }
 

@@ -33,6 +33,7 @@ class Replica : private jobs::Telemetry {
     std::vector<std::string> namespaces;  // empty: all
     Log log;
     std::function<void()> on_hot_loop;
+    std::function<void()> on_exception;  // of a reconcile: a broken invariant, mostly
     std::function<void(Error)> on_refusal;
     // An optional transport between the client and the network.
     std::function<std::unique_ptr<http::Transport>(Loop&, http::Transport&)> between = nullptr;

@@ -168,6 +168,9 @@ void World::start_replica(int index) {
   config.on_hot_loop = [this, index] {
     ledger_.complain("a hot loop in replica " + std::to_string(index));
   };
+  config.on_exception = [this, index] {
+    ledger_.complain("a reconcile of replica " + std::to_string(index) + " threw an exception");
+  };
   config.on_refusal = [this](const Error& error) {
     ledger_.complain("a replica refuses to work: " + error.message);
   };

@@ -603,6 +603,25 @@ TEST_F(ExecutorTest, ALeaseThatItsLabelHidesGetsItsLabelBack) {
   }
 }
 
+TEST_F(ExecutorTest, APodIsGivenToAnotherShardAsItWasSeenAndNotOnceItHasChanged) {
+  const auto pod = std::make_shared<codecs::CachedPod>();
+  pod->namespace_ = "default";
+  pod->name = "train-1-abcde";
+  pod->uid = "pod-uid";
+  pod->version = 9;
+  for (const int status : {200, 404, 409, 500}) {
+    const auto done = start(executor_.give_pod_to_shard(pod, "5-of-32", {}));
+    const Json change = {{"uid", "pod-uid"},
+                         {"resourceVersion", "9"},
+                         {"labels", {{"holdfast.dev/shard", "5-of-32"}}}};
+    EXPECT_EQ(Json::parse(transport_.request().body), Json({{"metadata", change}}));
+    transport_.answer(status, R"({"kind": "Status", "message": "no"})");
+    loop_.run_ready();
+    ASSERT_TRUE(done->has_value());
+    EXPECT_EQ((*done)->ok(), status != 500) << status;
+  }
+}
+
 TEST_F(ExecutorTest, ARefusedLeaseIsRememberedAndHasTheJobDecidedAgainWithoutIt) {
   transport_.date = Time(std::chrono::seconds(1'800'000'000));
   decision_.writes = {decision_.writes[0], reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};

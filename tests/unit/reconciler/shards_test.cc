@@ -88,6 +88,45 @@ TEST(ShardKey, TheJobOfABatchJobHasThatOnesShard) {
   EXPECT_EQ(shard_of(shard_key(job), 64), shard_of("uid", 64));
 }
 
+TEST(DueShardLabel, APodGetsTheShardOfItsJobUnlessItsHolderLooksAtItAnyway) {
+  Job job;
+  job.uid = "uid";
+  job.namespace_ = "media";
+  const std::string of_uid = shard_label(shard_of("uid", 32), 32);
+  const std::string other = shard_label((shard_of("uid", 32) + 1) % 32, 32);
+  EXPECT_EQ(due_shard_label(job, of_uid, 32), "");
+  EXPECT_EQ(due_shard_label(job, other, 32), of_uid);
+  job.status.shard = other;
+  EXPECT_EQ(due_shard_label(job, other, 32), "");
+  EXPECT_EQ(due_shard_label(job, of_uid, 32), other);
+  for (const char* const nothing : {"", "3-of-16"}) {
+    job.status.settled = false;
+    EXPECT_EQ(due_shard_label(job, nothing, 32), "") << "all replicas see it";
+    job.status.settled = true;
+    EXPECT_EQ(due_shard_label(job, nothing, 32), other) << "nobody watches its job";
+    job.status.shard = of_uid;
+    EXPECT_EQ(due_shard_label(job, nothing, 32), "") << "it leads back to its job";
+    job.status.shard = other;
+  }
+  job.status.shard = "3-of-16";
+  EXPECT_EQ(due_shard_label(job, other, 32), of_uid) << "there are others now";
+}
+
+// Otherwise the pod would go back and forth until the status is right.
+TEST(DueShardLabel, OfAJobThatBelongsElsewhereItIsTheRightOne) {
+  Job job;
+  job.uid = "uid";
+  job.namespace_ = "media";
+  job.queue = QueueRef{};
+  const std::string right = shard_label(shard_of("media", 32), 32);
+  job.status.shard = shard_label((shard_of("media", 32) + 1) % 32, 32);
+  ASSERT_TRUE(belongs_elsewhere(job, 32));
+  EXPECT_EQ(due_shard_label(job, right, 32), "");
+  EXPECT_EQ(due_shard_label(job, job.status.shard, 32), right);
+  job.deleting = true;
+  EXPECT_EQ(due_shard_label(job, right, 32), job.status.shard) << "whose holder ends it";
+}
+
 TEST(PlanShards, GivesEveryShardToAMemberAndEachMemberTheSameNumberOrOneMore) {
   SeededRandom random(1);
   for (int round = 0; round < 200; ++round) {
