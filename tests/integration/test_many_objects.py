@@ -25,9 +25,9 @@ def reset_most_memory(operator):
     pathlib.Path(f"/proc/{operator.process.pid}/clear_refs").write_text("5")
 
 
-def started(server, folder):
+def started(server, folder, *flags):
     cluster = types.SimpleNamespace(folder=folder)
-    operator = Operator(cluster, kubeconfig=server.kubeconfig(folder)).start(limit=300)
+    operator = Operator(cluster, *flags, kubeconfig=server.kubeconfig(folder)).start(limit=300)
     wait_for("the pods of its shards", lambda: "the jobs and pods of shards are listed" in operator.log(), 60)
     return operator
 
@@ -43,6 +43,23 @@ def test_a_start_lists_no_finished_job(tmp_path):
             wait_for("the walk to count the others",
                      lambda: operator.metric("holdfast_jobs", phase="Succeeded") == 20_000, 60)
             assert operator.metric("holdfast_cache_objects", kind="durablejobs") == 10
+        finally:
+            operator.kill()
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_an_operator_writes_nothing_about_jobs_at_rest(tmp_path, streams):
+    with ManyObjects(1_000, running=200, pods=50, nodes=3, streams=streams) as server:
+        # The server has no guard either, and nothing starts here.
+        operator = started(server, tmp_path, "--require-guard=false")
+        try:
+            wait_for("all jobs to be counted", lambda: (
+                operator.metric("holdfast_jobs", phase="Running"),
+                operator.metric("holdfast_jobs", phase="Succeeded")) == (200, 1_000), 60)
+            # Each job is looked at in a queue.
+            wait_for("each to be looked at", lambda: operator.metric("workqueue_depth") == 0, 60)
+            assert operator.metric("holdfast_cache_objects", kind="pods") == 250
+            assert server.writes == []
         finally:
             operator.kill()
 
