@@ -29,6 +29,7 @@ BATCH = 500
 RENEWAL_SECONDS = 10  # of a node's Lease
 KEPT_EVENTS = 100_000
 PAUSE = 0.25  # of a watch without events
+BOOKMARK_SECONDS = 60  # and 2 s before the end, as the API server has it
 OPERATORS, NODES = "holdfast-system", "kube-node-lease"
 LEASES = re.compile(f"/namespaces/({OPERATORS}|{NODES})/leases")
 OTHER_KINDS = ("leases", "nodes", "jobqueues", "workerpools")
@@ -324,7 +325,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.begin_chunks()
         expired = objects.expired[plural]
         until = time.monotonic() + int(query["timeoutSeconds"])
-        bookmark_due = until - 2  # as the API server has it
+        last_bookmark = until - 2
+        bookmark_due = min(time.monotonic() + BOOKMARK_SECONDS, last_bookmark)
         told = self.stream(plural, selected) if "sendInitialEvents" in query else int(query["resourceVersion"])
         namespace = LEASES.search(self.path)
         while time.monotonic() < until:
@@ -338,7 +340,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.chunk(event(b"ERROR", json.dumps(EXPIRED).encode()))
                 break
             if time.monotonic() >= bookmark_due and objects.bookmarks:
-                bookmark_due = until + 1
+                is_last = bookmark_due >= last_bookmark
+                bookmark_due = until + 1 if is_last else min(bookmark_due + BOOKMARK_SECONDS, last_bookmark)
                 events.append(bookmark(told))
             if events:
                 self.chunk(b"".join(events))
