@@ -116,9 +116,9 @@ void Observer::judge_all(PodView pods, const Nodes& silent) {
         (before->second.under_way || shared_.loop.now() < before->second.next)) {
       return;
     }
-    const reconciler::RescueDecision decision = decide(*pod, nullptr);
-    if (decision.refusal) store_.journal().write_down(entry_of(*pod, to_string(*decision.refusal)));
-    if (decision.action != RescueAction::kLook) return;
+    // One that would be refused is looked at, too: it is written down.
+    const RescueAction action = decide(*pod, nullptr).action;
+    if (action != RescueAction::kLook && action != RescueAction::kRefuse) return;
     --left;
     looks_[pod->uid].under_way = true;
     spawn(look(pod));
@@ -145,8 +145,12 @@ Task<void> Observer::look(RescuePodPtr pod) {
   if (!look || !store_.ready()) co_return;
   const reconciler::RescueDecision decision = decide(*pod, &*look);
   looks_[pod->uid].next = shared_.loop.now() + decision.look_in.value_or(kLookAgain);
-  if (decision.action != RescueAction::kFree) co_return;
-  if (store_.journal().write_down(entry_of(*pod, ""))) allowance_.freed(shared_.loop.now());
+  const bool frees = decision.action == RescueAction::kFree;
+  if (!frees && !decision.refusal) co_return;
+  const std::string stays = frees ? "" : to_string(*decision.refusal);
+  if (!store_.journal().write_down(entry_of(*pod, stays))) co_return;
+  returns_.erase(pod->uid);
+  if (frees) allowance_.freed(shared_.loop.now());
 }
 
 reconciler::JournalEntry Observer::entry_of(const CachedRescuePod& pod, std::string stays) {
@@ -176,8 +180,8 @@ void Observer::on_pod(const PodView::Change& change) {
 // A node that renews takes its pods up again.
 void Observer::on_lease(const cache::Change& change) {
   if (!change.before || !change.after) return;
-  for (const reconciler::JournalEntry& entry : store_.journal().open()) {
-    if (entry.node == change.after->name) {
+  for (const reconciler::JournalEntry& entry : store_.journal().entries()) {
+    if (entry.node == change.after->name && entry.is_open()) {
       returns_.try_emplace(entry.uid, Return{shared_.loop.now(), now()});
     }
   }

@@ -26,13 +26,13 @@ bool met_another_pod(const Error& error) {
 }  // namespace
 
 Task<Result<>> Rescuer::read(std::string name, SteadyTime by) {
-  auto get_node = client_.get(kube::object_path("/api/v1", "nodes", "", name),
-                              kube::live_look(by, loop_.now()));
+  const SteadyTime asked = loop_.now();
+  auto get_node =
+      client_.get(kube::object_path("/api/v1", "nodes", "", name), kube::live_look(by, asked));
   const Result<JsonDocument> node = co_await get_node;
   if (!node) co_return node.error();
-  const SteadyTime now = loop_.now();
-  std::erase_if(seen_, [&](const auto& one) { return now - one.second.when > kSeenKept; });
-  seen_[name] = {is_out_of_service(*node), !takes_no_pods(*node), now};
+  std::erase_if(seen_, [&](const auto& one) { return loop_.now() - one.second.asked > kSeenKept; });
+  seen_[name] = {is_out_of_service(*node), !takes_no_pods(*node), asked};
   auto get_lease = nodes_.of_leases().confirm(name, by);
   const Result<> lease = co_await get_lease;
   if (!lease) co_return lease.error();
@@ -45,9 +45,10 @@ Task<Result<Rescuer::Look>> Rescuer::look(RescuePodPtr pod) {
   auto answered = reads_.ask(pod->pod.node, loop_.now() + kLookLimit);
   const Result<> read = co_await answered;
   if (!read) co_return read.error();
-  const Seen& seen = seen_.at(pod->pod.node);
-  look.out_of_service = seen.out_of_service;
-  look.unmarked = seen.unmarked;
+  const auto seen = seen_.find(pod->pod.node);
+  if (seen == seen_.end()) co_return make_error(ErrorCode::kTransient, "the look took too long");
+  look.out_of_service = seen->second.out_of_service;
+  look.unmarked = seen->second.unmarked;
   co_return look;
 }
 
@@ -67,7 +68,7 @@ reconciler::RescueView Rescuer::view(const CachedRescuePod& pod,
   // Each pod of the node need not look for itself.
   const auto seen = seen_.find(pod.pod.node);
   const bool is_known =
-      seen != seen_.end() && loop_.now() - seen->second.when < reconciler::kMarkLook;
+      seen != seen_.end() && loop_.now() - seen->second.asked < reconciler::kMarkLook;
   view.node.unmarked = look ? look->unmarked : is_known && seen->second.unmarked;
   view.owner_may_be_freed = reconciler::may_be_freed(pod.pod.owner, owners);
   return view;

@@ -64,7 +64,7 @@ class Rescuer {
   struct Seen {
     bool out_of_service = false;
     bool unmarked = false;
-    SteadyTime when{};
+    SteadyTime asked{};
   };
   Task<Result<>> read(std::string node, SteadyTime by);
 

@@ -27,7 +27,10 @@ bool end_idle(const Context& context, Plan& plan) {
     const bool can_wait = write.status.phase != Phase::kNone;
     // From Suspended a job goes on by being resumed or cancelled, not by starting its next stage.
     const bool has_next = write.status.phase == Phase::kSuspended && !context.job.stages.empty();
-    if (can_wait && (has_next || any_pod_lives(context) || last_creation(context.view))) {
+    // Only an edited status is Running here, and it has no edge to Cancelled.
+    const bool runs_nothing = write.status.phase == Phase::kRunning;
+    if (can_wait &&
+        (has_next || runs_nothing || any_pod_lives(context) || last_creation(context.view))) {
       start_cancelling(context, write.status);
     } else {
       finish_cancelled(context, write);

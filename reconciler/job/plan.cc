@@ -158,7 +158,8 @@ void Plan::write(WriteStatus status) {
   const Status& before = context_.job.status;
   keep_within_limits(status, before);
   if (runs_nothing(before) && runs_nothing(status.status)) {
-    status.status.phase = status.status.runs.empty() ? Phase::kPending : Phase::kBackoff;
+    const bool none_waits = status.status.runs.empty() || context_.spec.parallelism == 0;
+    status.status.phase = none_waits ? Phase::kPending : Phase::kBackoff;
   }
   // It causes no write by itself.
   auto run = status.status.runs.begin();  // both lists are in order

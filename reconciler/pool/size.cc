@@ -118,10 +118,10 @@ class Planner {
       // What a worker said last counts only once it is cut off.
       const bool awaits_cut_off = worker.pod.ended && worker.state != WorkerState::kCutOff;
       if (awaits_cut_off || (is_failing && !failures_.may_replace(worker))) continue;
-      const bool is_over =
-          is_failing || worker.state == WorkerState::kCutOff ||
-          (worker.state == WorkerState::kDraining && worker.attempts == 0) ||
-          (worker.state == WorkerState::kStarting && is_old(worker) && worker.attempts == 0);
+      const bool is_over = is_failing || worker.state == WorkerState::kCutOff ||
+                           (worker.state == WorkerState::kDraining && worker.attempts == 0) ||
+                           (worker.state == WorkerState::kStarting && is_old(worker) &&
+                            (worker.attempts == 0 || is_late(worker)));
       if (is_over) remove(worker);
     }
   }
@@ -133,6 +133,11 @@ class Planner {
       remove(*starting_.front());
     }
     for (; excess > 0 && !live_.empty(); --excess) drain(*live_.front());
+  }
+
+  // With an attempt and not live: the watch of its Lease is late, or it hangs.
+  bool is_late(const PoolWorker& worker) const {
+    return worker.bound && *worker.bound + state_.spec.start_deadline <= state_.now;
   }
 
   // Of what waits, and of what these workers run.
@@ -198,7 +203,7 @@ class Planner {
   void forgo() {
     const Workers all = starting_;
     for (const PoolWorker* const worker : all) {
-      if (worker->bound || failures_.is_failing(*worker)) continue;
+      if (worker->bound || worker->attempts > 0 || failures_.is_failing(*worker)) continue;
       if (wanted_beside(without(starting_, {worker})) > 0) continue;
       const Duration left = worker->pod.created + state_.spec.idle - state_.now;
       if (left > Duration::zero()) {
@@ -215,13 +220,21 @@ class Planner {
     return failures_.is_failing(worker) || (may_start && is_old(worker));
   }
 
-  // Pods that go first and cannot be deleted now. The others are tried first.
+  // Pods that must go first, and cannot be deleted now or not with this plan. Of those that must, and
+  // then of the others, they are tried last.
   std::int64_t undeletable() {
-    std::stable_partition(gone_.begin(), gone_.end(),
-                          [](const PoolWorker* worker) { return !worker->stays; });
-    return std::count_if(gone_.begin(), gone_.end(), [&](const PoolWorker* worker) {
-      return worker->stays && !worker->pod.ended && goes_first(*worker);
-    });
+    const auto place = [&](const PoolWorker* worker) {
+      return std::make_pair(!goes_first(*worker), worker->stays);
+    };
+    std::stable_sort(gone_.begin(), gone_.end(),
+                     [&](const PoolWorker* a, const PoolWorker* b) { return place(a) < place(b); });
+    std::int64_t there = 0;
+    for (std::size_t i = 0; i < gone_.size(); ++i) {
+      const PoolWorker& worker = *gone_[i];
+      const bool goes_now = i < static_cast<std::size_t>(kPlanLimit) && !worker.stays;
+      if (goes_first(worker) && !worker.pod.ended && !goes_now) ++there;
+    }
+    return there;
   }
 
   void grow() {

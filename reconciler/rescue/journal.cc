@@ -26,7 +26,7 @@ bool Journal::knows(const std::string& uid) const {
 
 bool Journal::is_decided(const std::string& uid) const {
   return std::any_of(entries_.begin(), entries_.end(), [&](const JournalEntry& entry) {
-    return entry.uid == uid && (entry.stays.empty() || !entry.is_open());
+    return entry.uid == uid && (entry.stays.empty() || entry.ended || entry.unseen);
   });
 }
 
@@ -48,9 +48,12 @@ bool Journal::make_room(bool stays) {
 }
 
 bool Journal::write_down(JournalEntry entry) {
-  if (knows(entry.uid)) {
-    if (!entry.stays.empty() || is_decided(entry.uid)) return false;
-    std::erase_if(entries_, [&](const JournalEntry& one) { return one.uid == entry.uid; });
+  if (is_decided(entry.uid)) return false;
+  const auto before = std::find_if(entries_.begin(), entries_.end(),
+                                   [&](const JournalEntry& one) { return one.uid == entry.uid; });
+  if (before != entries_.end()) {
+    if (before->is_open() && before->stays == entry.stays) return false;
+    entries_.erase(before);
   }
   if (!make_room(!entry.stays.empty())) return false;
   entries_.push_back(std::move(entry));

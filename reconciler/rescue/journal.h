@@ -39,7 +39,8 @@ class Journal {
   // As recorded before.
   explicit Journal(std::vector<JournalEntry> entries);
 
-  // A pod that has an entry already keeps it, but one that would have stayed may be freed later. If
+  // A pod that has an entry already keeps it. But one that stays may be freed later, and once its node
+  // was back it may hang again. If
   // the journal is full, one that stays goes, and then the oldest that is not open. A pod that stays
   // displaces only such a one that is not open. False: nothing was written down.
   bool write_down(JournalEntry entry);
@@ -53,7 +54,7 @@ class Journal {
   // Copies, so that the caller may close them.
   std::vector<JournalEntry> open() const;
   bool knows(const std::string& uid) const;
-  // Nothing more is decided about it: it would have been freed, or is over.
+  // Nothing more is decided about it: it would have been freed, or it is gone.
   bool is_decided(const std::string& uid) const;
   // Rises with each change.
   std::uint64_t changes() const { return changes_; }

@@ -24,6 +24,8 @@ constexpr seconds kGoneLimit{60};
 // As the node controller's --node-monitor-period and --node-monitor-grace-period.
 constexpr seconds kMonitorPeriod{5};
 constexpr seconds kMonitorGrace{50};
+// With a slow node controller a node is marked after the window of a pod, or never in time.
+constexpr int kSlowestMonitor = 16;
 constexpr seconds kSilentLimit{340};
 
 std::string user_of(const std::string& node) { return "kubelet-" + node; }
@@ -657,12 +659,14 @@ bool Cluster::is_marked(const Node& node) const {
 void Cluster::mark_silent_nodes() {
   scheduler_.after(kMonitorPeriod, [this] { mark_silent_nodes(); });
   if (gateway_.in_trouble()) return;
-  for (const Node& node : nodes_) {
-    const bool is_silent = scheduler_.now() - node.renewed > kMonitorGrace;
+  const Duration grace = kMonitorGrace + seconds(mix(seed_, 0x3A2C) % kSlowestMonitor);
+  for (Node& node : nodes_) {
+    const bool is_silent = scheduler_.now() - node.renewed > grace;
     if (!node.exists || is_silent == is_marked(node)) continue;
     const Json taint = {{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}};
     patch("node-controller", "/api/v1/nodes/" + node.name,
           {{"spec", {{"taints", is_silent ? Json::array({taint}) : Json()}}}});
+    if (is_silent) node.marked_at = scheduler_.now();
   }
 }
 

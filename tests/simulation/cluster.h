@@ -36,6 +36,7 @@ class Cluster {
     bool powered = true;
     Duration renewed{0};     // the last renewal of its Lease
     Duration lost_since{0};  // since when it is powered off or cut off
+    Duration marked_at{0};   // when the node controller last found it silent
     bool cordoned = false;   // it gets no new pods
     Duration skew{0};        // how far its kubelet's clock is ahead
     bool usable() const { return exists && reaches && powered; }
@@ -55,6 +56,9 @@ class Cluster {
     virtual void vanished(const std::string& pod_uid) = 0;
   };
   Cluster(Scheduler& scheduler, Gateway& gateway, Strikes& strikes, std::uint64_t seed);
+
+  // The node controller has found it silent, so it gets no new pods.
+  bool is_marked(const Node& node) const;
 
   // Null: pods of warm workers are like others.
   void agents(Agents* agents) { agents_ = agents; }
@@ -176,8 +180,6 @@ class Cluster {
   void report_soon(const std::string& uid);
   void report(const std::string& uid);
   void remove_pod(const Process& process);
-  // The node controller has found it silent, so it gets no new pods.
-  bool is_marked(const Node& node) const;
   void mark_silent_nodes();
   void collect_lost_pods();
   void fail_pod(const Json& pod, const std::string& by, const std::string& reason);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reconciler/rescue/rescue.h"
 #include "reconciler/staleness.h"
 #include "tests/simulation/objects.h"
 #include "tests/simulation/others.h"
@@ -70,6 +71,7 @@ void RescueLedger::check_freeing(const Delivery& delivery, const Json& body) {
                           " right before: " + what);
   }
   check_silence(*pod, look->second.handled, what);
+  check_mark(*pod, look->second.handled, what);
   check_breaker(*pod, what);
 }
 
@@ -91,6 +93,18 @@ void RescueLedger::check_silence(const Json& pod, Duration looked, const std::st
   if (silent + kTolerance >= window && looked - trouble_end + kTolerance >= first_look) return;
   deps_.complain("S25 Freed: a pod is freed although " + node_of(pod) + " renewed its Lease " +
                  human_duration(silent) + " before the look: " + what);
+}
+
+// While the scheduler may put the next pod on the same node, it waits.
+void RescueLedger::check_mark(const Json& pod, Duration looked, const std::string& what) const {
+  const Duration window = rescue_window_of(pod);
+  const Cluster::Node* const node = deps_.cluster.node(node_of(pod));
+  if (window < reconciler::kMarkedAfter || !node || !node->exists || restored_) return;
+  const Duration longest = (window + reconciler::kMarkWait) / deps_.fastest_rate() * 1'000'000;
+  const Duration silent = silent_at(node->name, looked);
+  if (deps_.cluster.is_marked(*node) || silent + kTolerance >= longest) return;
+  deps_.complain("S25 Freed: a pod is freed after " + human_duration(silent) + " of silence, and " +
+                 node->name + " is not marked: " + what);
 }
 
 // Only what is certain, whatever a watch may have shown late.

@@ -51,6 +51,7 @@ class RescueLedger {
     Duration answered{-1};
   };
   void check_freeing(const Delivery& delivery, const Json& body);
+  void check_mark(const Json& pod, Duration looked, const std::string& what) const;
   void check_silence(const Json& pod, Duration looked, const std::string& what) const;
   void check_breaker(const Json& pod, const std::string& what) const;
   Duration silent_at(const std::string& node, Duration when) const;

@@ -16,10 +16,14 @@ void Liveness::look_at_others() {
     const auto its = ledger_.pods().find(uid_of(pod));
     if (its == ledger_.pods().end()) return;
     const Duration bound = instant(its->second.bound_at);
-    const bool waits = window >= reconciler::kMarkedAfter;
-    const Duration longest = waits ? window + reconciler::kMarkWait : window;
-    note(key_of(pod), "another controller's pod hangs", late(longest) + longest,
-         std::max(node->renewed, bound));
+    const Duration since = std::max(node->renewed, bound);
+    Duration longest = window;
+    if (window >= reconciler::kMarkedAfter) {
+      const Duration marked =
+          cluster_.is_marked(*node) ? node->marked_at + reconciler::kMarkLook : Duration::max();
+      longest = std::clamp<Duration>(marked - since, window, window + reconciler::kMarkWait);
+    }
+    note(key_of(pod), "another controller's pod hangs", late(longest) + longest, since);
   });
 }
 

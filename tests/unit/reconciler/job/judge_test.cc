@@ -76,6 +76,15 @@ TEST(JobEnd, AnEditedStatusThatIsRunningWithoutARunWaitsForItsPods) {
   EXPECT_EQ(after(view).phase, Phase::kSucceeded);
 }
 
+TEST(JobEnd, AnEditedStatusThatIsRunningWithoutARunCanBeCancelled) {
+  JobView view = job_of_runs(2, 1, 0);
+  view.job.status.phase = Phase::kRunning;
+  view.job.spec.cancel = true;
+  view.job.status = after(view);
+  EXPECT_EQ(view.job.status.phase, Phase::kCancelling);
+  EXPECT_EQ(after(view).phase, Phase::kCancelled);
+}
+
 TEST(JobEnd, FailIndexEndsTheRunAndNotTheJob) {
   const Status status = after(with_policy(PolicyAction::kFailIndex));
   EXPECT_EQ(status.failed.text(), "1");

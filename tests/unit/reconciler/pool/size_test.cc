@@ -114,6 +114,38 @@ TEST_F(PoolSize, AWorkerWithAnAttemptIsNeverRemovedAsOneThatStarts) {
   EXPECT_THAT(plan().remove, ElementsAre("d"));
 }
 
+TEST_F(PoolSize, AnOldWorkerWithAnAttemptThatIsNeverLiveIsReplacedAtItsDeadline) {
+  PoolWorker& worker = add_starting("a");
+  worker.attempts = 1;
+  worker.pod.hash = "old";
+  worker.bound = state.now - state.spec.start_deadline + seconds(1);
+  EXPECT_THAT(plan().remove, IsEmpty());
+  worker.bound = state.now - state.spec.start_deadline;
+  EXPECT_THAT(plan().remove, ElementsAre("a"));
+}
+
+TEST_F(PoolSize, AWorkerWithAnAttemptAndWithoutANodeIsNotForgone) {
+  state.spec.min_workers = 0;
+  PoolWorker& worker = add_starting("a");
+  worker.bound.reset();
+  worker.pod.created = state.now - std::chrono::hours(1);
+  EXPECT_THAT(plan().remove, ElementsAre("a"));
+  worker.attempts = 1;
+  EXPECT_THAT(plan().remove, IsEmpty());
+}
+
+// More of them than one plan deletes have no successors yet.
+TEST_F(PoolSize, WhatMustGoFirstGoesBeforeWhatIsOverAndNoSuccessorComesBeforeThat) {
+  state.spec.min_workers = state.spec.max_workers = 20;
+  for (int i = 0; i < 16; ++i) {
+    add("over-" + std::to_string(i)).state = WorkerState::kCutOff;
+  }
+  for (int i = 0; i < 4; ++i) add("live-" + std::to_string(i), 1);
+  for (int i = 0; i < 18; ++i) add_starting("old-" + std::to_string(i)).pod.hash = "old";
+  EXPECT_EQ(plan().replace.size(), 16u);
+  EXPECT_EQ(plan().create, 14);
+}
+
 TEST_F(PoolSize, AWorkerThatIsTooLateHasFailedThoughAnAgentHasWrittenItsLease) {
   begin(add("lasts"), state.now - kShortLife);
   PoolWorker& late = add_starting("late");

@@ -129,6 +129,20 @@ TEST(Journal, APodThatStaysMayBeFreedLater) {
   EXPECT_FALSE(journal.write_down(due("b"))) << "it is over";
 }
 
+TEST(Journal, APodThatStaysMayHangAgain) {
+  Journal journal;
+  journal.write_down(stays("a"));
+  journal.close("a", Fate::kWentOn, kNow + minutes(1));
+  EXPECT_FALSE(journal.is_decided("a"));
+  EXPECT_TRUE(journal.write_down(stays("a", kNow + minutes(60))));
+  ASSERT_EQ(journal.entries().size(), 1u);
+  EXPECT_TRUE(journal.entries()[0].is_open());
+  journal.close("a", Fate::kWentOn, kNow + minutes(61));
+  EXPECT_TRUE(journal.write_down(due("a", kNow + minutes(90)))) << "its volumes are allowed now";
+  journal.close("a", Fate::kWentOn, kNow + minutes(91));
+  EXPECT_FALSE(journal.write_down(due("a", kNow + minutes(95)))) << "it would be gone";
+}
+
 TEST(Journal, APodThatStaysDisplacesNoOtherAndMakesRoomFirst) {
   Journal journal;
   for (std::size_t i = 0; i + 1 < Journal::kMostEntries; ++i) {
