@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-import time
 import types
 
 import pytest
@@ -94,15 +93,12 @@ def test_a_replica_that_was_cut_off_lists_no_object_again_and_holds_none_twice(t
             reset_most_memory(operator)
             offset = len(operator.log())
             server.cut_off(12)
-            came_back = time.monotonic()
             wait_for("the replica to act again", lambda: "acts again" in operator.log(offset), 60)
-            took = time.monotonic() - came_back
             later = server.lists[lists:]
             assert all(query.startswith("limit=1") for _, is_bare, query in later if not is_bare)
             assert memory(operator)[1] <= MOST_MEMORY * before
             if bookmarks:
                 assert all(query.startswith("limit=1") for _, _, query in later), "not even metadata"
-                assert took <= 3 + 7, "3 s, and a machine that is busy"
         finally:
             operator.kill()
 
