@@ -16,7 +16,8 @@ d  restart and take-over
 e  the API server's limits with the same client library, and the share that is reached
 f  1, 2 and 4 replicas
 g  what one write costs the API server, by kind of write, with a tiny and a realistic template
-h  very many finished jobs: the first read, and the return of a replica that was cut off
+h  very many finished jobs: the first read, and the return of a replica that was cut off; and replicas among still
+   more finished and running jobs, on a server that only lists and watches
 i  jobs of many runs, beside batch/v1's Indexed Jobs; and one of 10,000 runs
 l  batch/v1 Jobs that Holdfast runs, beside batch/v1's own controller and DurableJobs
 q  jobs through a JobQueue, beside the same without one; and how soon the next job of a queue starts
@@ -26,6 +27,7 @@ s  300 jobs of a WorkerPool at once, beside 300 SandboxClaims of agent-sandbox's
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import sys
@@ -40,6 +42,7 @@ import many_runs  # noqa: E402
 import returns  # noqa: E402
 import sandbox_claims  # noqa: E402
 import standing  # noqa: E402
+import very_many  # noqa: E402
 import warm_workers  # noqa: E402
 import writes  # noqa: E402
 from measure import write_result  # noqa: E402
@@ -60,7 +63,7 @@ def say(line):
 
 
 def numbers(text):
-    return [int(part) for part in text.split(",")]
+    return [int(part) for part in text.split(",") if part]
 
 
 def arguments():
@@ -79,7 +82,9 @@ def arguments():
     add("--idle-seconds", type=int, default=60, help="of each measurement in c and j; default 60")
     add("--more", type=int, default=1000, help="jobs after each in c; default 1000")
     add("--restarts", type=int, default=5, help="in d; default 5")
-    add("--many", type=numbers, default=[50000, 100000], help="finished jobs in h; default 50000,100000")
+    add("--many", type=numbers, default=[50000, 100000], help='finished jobs in h; default 50000,100000; "": none')
+    add("--large", type=numbers, default=[1_000_000, 100_000], metavar="FINISHED,RUNNING",
+        help='jobs in h where no real API server has room; default 1000000,100000; "": none')
     add("--returns", type=int, default=3, help="for each number in h; default 3")
     add("--writes", type=int, default=200, help="of each kind and round in g; default 200")
     add("--rounds-of-runs", type=int, default=3, help="of i; default 3")
@@ -110,6 +115,8 @@ def arguments():
     options = parser.parse_args()
     if "s" in options.modes and (lacking := sandbox_claims.missing(options)):
         parser.error(lacking)
+    if len(options.large) not in (0, 2):
+        parser.error("--large takes two numbers")
     return options
 
 
@@ -119,11 +126,15 @@ def main():
     os.environ.setdefault("HOLDFAST_AGENT", str(ROOT / "build/bench/agent/holdfast-agent"))
     modes = [mode for mode in MODES if mode in (options.modes or set(MODES) - BY_NAME)]
     for mode in modes:
-        say(f"mode {mode}: starting a cluster ...")
+        say(f"mode {mode}: starting ...")
         began, about = time.monotonic(), machine()
-        with Plane(nodes=options.nodes) as plane:
-            about |= versions(plane.cluster)
+        needs_plane = mode != "h" or options.many
+        with Plane(nodes=options.nodes) if needs_plane else contextlib.nullcontext() as plane:
+            about |= versions(plane and plane.cluster)
             figures = MODES[mode](plane, options, say)
+        if mode == "h":
+            # The control plane would take memory and CPU beside it.
+            figures = {"many": figures, "large": very_many.measure(options.large, say) if options.large else []}
         write_result(pathlib.Path(options.results) / f"{mode}.json", {
             "mode": mode, "machine": about, "nodes": options.nodes, "template": options.template,
             "took_seconds": round(time.monotonic() - began), "figures": figures})

@@ -4,7 +4,8 @@
     tests/bench/report.py [--results build/bench/results]
 
 It writes only between `<!-- bench:MODE -->` and `<!-- /bench:MODE -->`. A mode without results keeps what the document
-has. Mode w has a place for each of its parts (`bench:w-start`). The table on top needs results of a, b and c.
+has. Modes h and w have a place for each of their parts (`bench:h-large`, `bench:w-start`). The table on top needs
+results of a, b and c.
 """
 
 import argparse
@@ -170,11 +171,34 @@ def mode_g(figures):
     return "\n\n".join(tables)
 
 
-def mode_h(figures):
+def _many(counts):
     return rows(("finished jobs", "start (s)", "return after a cut (s)", "memory (MiB)", "peak of the start (MiB)",
                  "peak of start and returns (MiB)"),
                 *((f"{int(count):,}", one["start"], spread(one["returns"], 2), one["memory_mib"],
-                   one["peak_of_start_mib"], one["peak_of_returns_mib"]) for count, one in figures.items()))
+                   one["peak_of_start_mib"], one["peak_of_returns_mib"]) for count, one in counts.items()))
+
+
+def _large(cases):
+    """Of several replicas each figure is the worst one's."""
+    heads = ["{finished:,} finished, {running:,} running, replicas: {replicas}".format(**one) for one in cases]
+    worst = lambda key: [max(one[key], default="") if isinstance(one[key], list) else one[key] for one in cases]
+    measured = (("from the start of a process until all is listed (s)", "listed"), ("CPU until then (s)", "listed_cpu"),
+                ("until each running job was looked at (s)", "start"), ("CPU until then (s)", "start_cpu"),
+                ("peak memory of the start (MiB)", "peak_mib"), ("memory at rest (MiB)", "settled_mib"),
+                ("memory after a walk over the finished jobs (MiB)", "walked_mib"), ("the walk (s)", "walks"), ("of it the server's lists (s)", "walks_lists"),
+                ("CPU after the start, with the walk (% of a core)", "later_percent"),
+                ("lists of the start, all replicas (MiB)", "start_sent_mib"),
+                ("all lists, all replicas (MiB)", "sent_mib"),
+                ("writes other than of its own Leases", "writes"), ("times that a replica stopped acting", "lapses"),
+                ("the server's CPU in the start (s)", "server_start_cpu"),
+                ("the server's CPU later (% of a core)", "server_later_percent"))
+    return rows(("", *heads), *((label, *worst(key)) for label, key in measured))
+
+
+def mode_h(figures):
+    """A place for each part that was measured."""
+    parts = {"h": (figures["many"], _many), "h-large": (figures["large"], _large)}
+    return {place: table(part) for place, (part, table) in parts.items() if part}
 
 
 def mode_i(figures):
@@ -341,11 +365,15 @@ SECTIONS = {"a": mode_a, "b": mode_b, "c": mode_c, "d": mode_d, "e": mode_e, "f"
             "h": mode_h, "i": mode_i, "l": mode_l, "q": mode_q, "j": mode_j, "w": mode_w, "s": mode_s}
 
 
-def origin(result):
+def origin(result, place):
     about = result["machine"]
     shape = "Realistic template. " if result.get("template") == "realistic" else ""
-    return (f"{shape}Measured {about['date']}: Holdfast {about['holdfast']}, Kubernetes {about['kubernetes']}, "
-            f"{about['cores']} cores ({about['cpu']}), {about['memory']}; {result['nodes']} simulated nodes. "
+    server, nodes = f"Kubernetes {about['kubernetes']}", f"{result['nodes']} simulated nodes"
+    if place == "h-large":
+        shape, server = "", "`tests/support/many_objects.py` as the API server"
+        nodes = f"{result['figures']['large'][0]['nodes']:,} nodes that renew their Leases"
+    return (f"{shape}Measured {about['date']}: Holdfast {about['holdfast']}, {server}, "
+            f"{about['cores']} cores ({about['cpu']}), {about['memory']}; {nodes}. "
             f"Load of the machine before: {about['load']}.")
 
 
@@ -394,7 +422,7 @@ def main():
             all_figures[mode] = result["figures"]
             texts = section(result["figures"])
             for place, text in (texts if isinstance(texts, dict) else {mode: texts}).items():
-                document = fill_in(document, place, f"{text}\n\n{origin(result)}")
+                document = fill_in(document, place, f"{text}\n\n{origin(result, place)}")
             print(f"mode {mode}: written")
     if all(mode in all_figures for mode in "abc"):
         document = fill_in(document, "summary", summary(*(all_figures[mode] for mode in "abc")))

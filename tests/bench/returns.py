@@ -1,4 +1,5 @@
-"""Mode h: very many finished jobs: what the first read takes, and how soon a replica that was cut off acts again."""
+"""The first part of mode h, very many finished jobs: what the first read takes, and how soon a replica that was cut
+off acts again. very_many.py has the second part."""
 
 import time
 
