@@ -573,8 +573,8 @@ TEST_F(ExecutorTest, ALeaseThatItsLabelHidesGetsItsLabelBack) {
   for (const char* const label : {"0-of-32", "5-of-32", "5-of-16", ""}) {
     decision_.writes = {status, reconciler::WriteLease{"", 0, 1, "p/u", "p/u"}};
     const auto done = perform();
-    transport_.answer(200,
-                      R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
+    transport_.answer(
+        200, R"({"metadata": {"name": "train", "uid": "job-uid", "resourceVersion": "7"}})");
     loop_.run_ready();
     transport_.answer(409, R"({"kind": "Status", "reason": "AlreadyExists", "message": "there"})");
     loop_.run_ready();
