@@ -48,7 +48,7 @@ void HeldShards::look_at_shards(const std::set<int>& shards, const std::string& 
 void HeldShards::look_at_all(const IsMeant& is_meant) {
   caches_.jobs().for_each([&](const codecs::JobPtr& job) {
     if (!is_meant(job->namespace_, caches_.shard_of(*job))) return;
-    inherit(*job);
+    inherit(*job, moment_of(*job));
     look_(job->key());
   });
   caches_.pods().for_each([&](const codecs::PodPtr& pod) {
@@ -62,12 +62,20 @@ void HeldShards::look_at_all(const IsMeant& is_meant) {
   });
 }
 
+// However long this replica has had the shard, the other one had the job until now.
+void HeldShards::came(const codecs::CachedJob& job) {
+  if (!caches_.holds_shard_of(job) || memories_.find(job)) return;
+  if (reconciler::is_terminal(job.job.status.phase)) return;
+  Moment moment = moment_of(job);
+  moment.held = Duration::zero();
+  inherit(job, moment);
+}
+
 // Its attempts may be another replica's, whose requests for their pods may still be applied.
-void HeldShards::inherit(const codecs::CachedJob& job) {
+void HeldShards::inherit(const codecs::CachedJob& job, const Moment& moment) {
   for (const reconciler::Run& run : job.job.status.runs) {
     if (run.open()) memories_.remember(job)->attempts[run.attempt].inherited = true;
   }
-  const Moment moment = moment_of(job);
   for (const auto& one : reconciler::podless_attempts(job.job.status, moment.now)) {
     AttemptMemory& attempt = memories_.remember(job)->attempts[one.attempt];
     attempt.inherit(moment.steady + may_come_for(one, moment));

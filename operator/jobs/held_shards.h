@@ -30,13 +30,17 @@ class HeldShards {
   // The pods of these shards in this watched namespace were read; "" means all.
   void look_at_shards(const std::set<int>& shards, const std::string& watched);
 
+  // The watch shows a job that was not in the cache, or had another shard. It may come from another
+  // replica's shard, or from a backup.
+  void came(const codecs::CachedJob& job);
+
   Moment moment_of(const codecs::CachedJob& job) const;
 
  private:
   using IsMeant = std::function<bool(const std::string& namespace_, int shard)>;
   void look_at_gained();
   void look_at_all(const IsMeant& is_meant);
-  void inherit(const codecs::CachedJob& job);
+  void inherit(const codecs::CachedJob& job, const Moment& moment);
 
   Loop& loop_;
   const kube::Client& client_;

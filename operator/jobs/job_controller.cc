@@ -41,6 +41,12 @@ JobController::JobController(const Dependencies& dependencies, const Config& con
         client_.wind_down();
       }) {
   silences_.keep_windows(dependencies.windows);
+  caches_.jobs().on_change([this](const auto& change) {
+    if (change.initial || !change.after) return;
+    const bool had_it =
+        change.before && caches_.shard_of(*change.before) == caches_.shard_of(*change.after);
+    if (!had_it) shards_.came(*change.after);
+  });
 }
 
 // The release of a kept shard may call back into this controller, so release them all first.

@@ -81,14 +81,9 @@ std::optional<membership::Ownership::Claim> JobReconciler::claim_of(
 }
 
 // An edit of its status may have given the job to another shard while a pod of it is being created.
-// What the answer says is nobody's to put on record then.
 void JobReconciler::let_go(const codecs::CachedJob& job) {
   if (const JobMemories::Ptr memory = memories_.find(job)) {
-    memory->forget_ended_creations(
-        [this, key = reconciler::shard_key(job.job)](const Creation& creation) {
-          return !membership_.covers(creation.claim, key);
-        });
-    creations_.settle(memory);
+    creations_.let_go(memory, caches_.shard_of(job));
   }
   memories_.forget(job.key());
   neighbours_.forget(job.key());

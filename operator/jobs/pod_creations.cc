@@ -95,17 +95,27 @@ Task<void> PodCreations::create(codecs::JobPtr job, membership::Ownership::Claim
 }
 
 void PodCreations::cancel(const IsMeant& is_meant, bool hands_over) {
-  for (const JobMemories::Ptr& memory : creating_) {
-    for (auto& [number, attempt] : memory->attempts) {
-      if (!attempt.creating() || !is_meant(attempt.creation->claim.shard)) continue;
-      attempt.creation->handed_over = hands_over;
-      if (attempt.creation->ticket) {
-        turns_.withdraw(*attempt.creation->ticket);
-      } else {
-        deps_.client.cancel(attempt.creation->request);
-      }
+  for (const JobMemories::Ptr& memory : creating_) cancel(*memory, is_meant, hands_over);
+}
+
+void PodCreations::cancel(JobMemory& memory, const IsMeant& is_meant, bool hands_over) {
+  for (auto& [number, attempt] : memory.attempts) {
+    if (!attempt.creating() || !is_meant(attempt.creation->claim.shard)) continue;
+    attempt.creation->handed_over = hands_over;
+    if (attempt.creation->ticket) {
+      turns_.withdraw(*attempt.creation->ticket);
+    } else {
+      deps_.client.cancel(attempt.creation->request);
     }
   }
+}
+
+void PodCreations::let_go(const JobMemories::Ptr& memory, int shard) {
+  cancel(
+      *memory, [shard](int of) { return of != shard; }, /*hands_over=*/false);
+  memory->forget_ended_creations(
+      [shard](const Creation& creation) { return creation.claim.shard != shard; });
+  settle(memory);
 }
 
 void PodCreations::settle(const JobMemories::Ptr& memory) {

@@ -85,6 +85,9 @@ class PodCreations {
   void hand_all_over();
   // This replica has lost the shard.
   void lost(int shard);
+  // Another replica has the job, which has this shard by now. Its creations are cancelled, and what
+  // they bring is nobody's to put on record.
+  void let_go(const JobMemories::Ptr& memory, int shard);
   // Begins nothing and cancels nothing more. `idle`: see Creations::stop().
   void stop(std::function<void()> idle);
 
@@ -96,6 +99,7 @@ class PodCreations {
                     Creations::Slot slot, reconciler::CreatePod write, Log log);
   using IsMeant = std::function<bool(int shard)>;
   void cancel(const IsMeant& is_meant, bool hands_over);
+  void cancel(JobMemory& memory, const IsMeant& is_meant, bool hands_over);
 
   Dependencies deps_;
   Creations turns_;

@@ -62,10 +62,9 @@ Task<Result<>> StrangerPods::settle_all(std::string ns, std::vector<codecs::PodP
   tasks.reserve(strangers.size());
   for (const codecs::PodPtr& pod : strangers) {
     tasks.emplace_back([this, &job, &pod, &failure]() -> Task<void> {
-      if (failure) co_return;
       auto task = settle_pod(pod, job);
       const Result<> done = co_await task;
-      if (!done) failure = done.error();
+      if (!done && !failure) failure = done.error();
     });
   }
   const Channels channels(executor_.channels(), ns, tasks.size());

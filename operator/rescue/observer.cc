@@ -116,9 +116,11 @@ void Observer::judge_all(PodView pods, const Nodes& silent) {
         (before->second.under_way || shared_.loop.now() < before->second.next)) {
       return;
     }
-    // One that would be refused is looked at, too: it is written down.
-    const RescueAction action = decide(*pod, nullptr).action;
-    if (action != RescueAction::kLook && action != RescueAction::kRefuse) return;
+    // One that would be refused is looked at, too, until it is written down.
+    const reconciler::RescueDecision decision = decide(*pod, nullptr);
+    const bool is_new =
+        decision.refusal && !store_.journal().has_open(pod->uid, to_string(*decision.refusal));
+    if (decision.action != RescueAction::kLook && !is_new) return;
     --left;
     looks_[pod->uid].under_way = true;
     spawn(look(pod));

@@ -220,11 +220,11 @@ class Planner {
     return failures_.is_failing(worker) || (may_start && is_old(worker));
   }
 
-  // Pods that must go first, and cannot be deleted now or not with this plan. Of those that must, and
-  // then of the others, they are tried last.
+  // Pods that must go first, and cannot be deleted now or not with this plan. What cannot be deleted
+  // is tried last.
   std::int64_t undeletable() {
     const auto place = [&](const PoolWorker* worker) {
-      return std::make_pair(!goes_first(*worker), worker->stays);
+      return std::make_pair(worker->stays, !goes_first(*worker));
     };
     std::stable_sort(gone_.begin(), gone_.end(),
                      [&](const PoolWorker* a, const PoolWorker* b) { return place(a) < place(b); });

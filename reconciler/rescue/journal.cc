@@ -30,6 +30,12 @@ bool Journal::is_decided(const std::string& uid) const {
   });
 }
 
+bool Journal::has_open(const std::string& uid, const std::string& stays) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const JournalEntry& entry) {
+    return entry.uid == uid && entry.is_open() && entry.stays == stays;
+  });
+}
+
 bool Journal::make_room(bool stays) {
   if (entries_.size() < kMostEntries) return true;
   using Fits = bool (*)(const JournalEntry&);
@@ -52,7 +58,7 @@ bool Journal::write_down(JournalEntry entry) {
   const auto before = std::find_if(entries_.begin(), entries_.end(),
                                    [&](const JournalEntry& one) { return one.uid == entry.uid; });
   if (before != entries_.end()) {
-    if (before->is_open() && before->stays == entry.stays) return false;
+    if (has_open(entry.uid, entry.stays)) return false;
     entries_.erase(before);
   }
   if (!make_room(!entry.stays.empty())) return false;

@@ -54,6 +54,8 @@ class Journal {
   // Copies, so that the caller may close them.
   std::vector<JournalEntry> open() const;
   bool knows(const std::string& uid) const;
+  // It is written down that the pod stays for this reason, and it still hangs.
+  bool has_open(const std::string& uid, const std::string& stays) const;
   // Nothing more is decided about it: it would have been freed, or it is gone.
   bool is_decided(const std::string& uid) const;
   // Rises with each change.

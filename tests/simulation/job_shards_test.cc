@@ -189,6 +189,30 @@ TEST_P(LatePod, IsStoppedAsOfAnOldAttemptByTheReplicaThatHasItsJobByNow) {
 // With so many shards each replica caches all jobs.
 INSTANTIATE_TEST_SUITE_P(All, LatePod, testing::Values(8, 1000));
 
+TEST_F(JobShards, WithThePolicyFailedTheNextAttemptWaitsForAPodThatAnotherReplicaAskedFor) {
+  std::string first;
+  run(minutes(6), [&, this] {
+    at(seconds(90), [this] {
+      hang_creations();
+      create("team-b", "b", {{"podReplacementPolicy", "Failed"}});
+    });
+    at(seconds(95), [&, this] {
+      no_trouble();
+      first = status("team-b", "b").run().pod_name;
+      give_away("b");
+    });
+    at(seconds(125), [&, this] {
+      EXPECT_EQ(find_pod(first), nullptr) << "it is still on its way";
+      EXPECT_EQ(status("team-b", "b").attempt, 1);
+    });
+    at(seconds(300), [&, this] {
+      EXPECT_EQ(find_pod(first), nullptr);
+      EXPECT_EQ(status("team-b", "b").attempt, 2);
+      EXPECT_TRUE(has_pod("team-b", "b"));
+    });
+  });
+}
+
 // Whoever removes the shard gives the job back to that of its UID.
 TEST_F(JobShards, APodThatComesOnceItsJobIsBackInTheShardOfItsUidIsStopped) {
   std::string first;
