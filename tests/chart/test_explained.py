@@ -14,7 +14,8 @@ FAILED_BY_NAME = [r'(?<!Event)\{false, "(\w+)"(?![^}]*kCancel)']
 NO_REASONS = {"ConfigMap", "CreatePod", "DeleteOptions", "DeletePod", "IfNotPresent", "InternalError", "JobQueue",
               "PodInitializing", "PodScheduled", "PodTemplate", "SchedulingGated", "StartWorker", "WorkerPool",
               "WriteLease", "CutOff", "EchoLags", "LeaseChanged", "NotIn", "DaemonSet", "EphemeralRunner", "RayCluster",
-              "ReplicaSet", "StatefulSet", "Workflow", "LostAfterSeconds", "NoController", "OwnerKind", "StaticPod"}
+              "ReplicaSet", "StatefulSet", "Workflow", "LostAfterSeconds", "NoController", "NoSchedule", "OwnerKind",
+              "StaticPod"}
 # Values of the API, variables and words of others, that the reasons' texts name.
 VALUES = {"ContainerCreating", "ContainerStatusUnknown", "DurableJob", "FailIndex", "FailJob", "FailureTarget",
           "FallbackToLogsOnError", "KUBERNETES_SERVICE_HOST", "OnFailure", "PodEnded", "ResultReady", "Silent",
