@@ -38,6 +38,7 @@ std::string why_not_started(const PoolState& state, const StartFailures& failure
 // What was said of the last failure. The pool's message may be about a field that is not known.
 std::string last_words(const PoolStatus& status) {
   for (const Condition& condition : status.conditions) {
+    if (condition.type != "Available" && condition.type != "Stalled") continue;  // somebody else's
     if (condition.reason == kCannotStart) return clean_text(condition.message, kMessageLimit);
     if (condition.reason == to_string(Reason::kNotKnownToThisVersion)) return "";
   }
