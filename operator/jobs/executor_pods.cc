@@ -148,26 +148,27 @@ Task<Result<WriteOutcome>> PodWriter::relabel(const reconciler::RelabelPod& writ
 Task<Result<>> PodWriter::relabel(std::string namespace_, std::string name, std::string uid,
                                   std::string job_name, std::string job_uid,
                                   membership::Ownership::Claim claim) {
-  const Json body = {
-      {"metadata",
-       {{"uid", uid},
-        {"labels", {{reconciler::kJobNameLabel, job_name}, {reconciler::kJobUidLabel, job_uid}}}}}};
-  auto patch = writer_.patch(claim, pod_path(namespace_, name), body.dump(),
-                             for_its_version("application/merge-patch+json"));
-  const Result<JsonDocument> answer = co_await patch;
-  if (answer || met_another_object(answer.error())) co_return Unit{};
-  const ErrorCode code = answer.error().code;
-  if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) co_return Unit{};
-  co_return answer.error();
+  auto task = write_labels(
+      pod_path(namespace_, name),
+      {{"uid", uid},
+       {"labels", {{reconciler::kJobNameLabel, job_name}, {reconciler::kJobUidLabel, job_uid}}}},
+      claim);
+  co_return co_await task;
 }
 
 Task<Result<>> PodWriter::give_to_shard(codecs::PodPtr pod, std::string shard_label,
                                         membership::Ownership::Claim claim) {
-  const Json body = {{"metadata",
-                      {{"uid", pod->uid},
-                       {"resourceVersion", std::to_string(pod->version)},
-                       {"labels", {{reconciler::kShardLabel, shard_label}}}}}};
-  auto patch = writer_.patch(claim, pod_path(pod->namespace_, pod->name), body.dump(),
+  auto task = write_labels(pod_path(pod->namespace_, pod->name),
+                           {{"uid", pod->uid},
+                            {"resourceVersion", std::to_string(pod->version)},
+                            {"labels", {{reconciler::kShardLabel, shard_label}}}},
+                           claim);
+  co_return co_await task;
+}
+
+Task<Result<>> PodWriter::write_labels(std::string path, Json metadata,
+                                       membership::Ownership::Claim claim) {
+  auto patch = writer_.patch(claim, path, Json{{"metadata", std::move(metadata)}}.dump(),
                              for_its_version("application/merge-patch+json"));
   const Result<JsonDocument> answer = co_await patch;
   if (answer || met_another_object(answer.error())) co_return Unit{};

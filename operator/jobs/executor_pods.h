@@ -44,6 +44,9 @@ class PodWriter {
                                membership::Ownership::Claim claim);
 
  private:
+  // `metadata`: what the patch names of the pod, with its labels. It is no error if the pod is gone
+  // or another one, or has changed.
+  Task<Result<>> write_labels(std::string path, Json metadata, membership::Ownership::Claim claim);
   Task<Result<>> delete_pod(const reconciler::DeletePod& write, const WriteSetting& setting);
   Task<bool> shown_as_it_is(const reconciler::DeletePod& write, const WriteSetting& setting);
 

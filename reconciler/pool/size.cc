@@ -137,7 +137,7 @@ class Planner {
 
   // With an attempt and not live: the watch of its Lease is late, or it hangs.
   bool is_late(const PoolWorker& worker) const {
-    return worker.bound && *worker.bound + state_.spec.start_deadline <= state_.now;
+    return worker.is_late(state_.spec.start_deadline, state_.now);
   }
 
   // Of what waits, and of what these workers run.

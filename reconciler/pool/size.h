@@ -103,6 +103,10 @@ struct PoolWorker {
   WorkerState state = WorkerState::kStarting;
   // When it could first begin: the wait for a node is no part of its life.
   Time began() const { return bound.value_or(pod.created); }
+  // It has had a node for this long, and should be live.
+  bool is_late(Duration start_deadline, Time now) const {
+    return bound && *bound + start_deadline <= now;
+  }
   // A write that marks it as draining is on its way. It counts as drained: a second choice would
   // drain two.
   bool marking = false;

@@ -57,9 +57,8 @@ bool StartFailures::has_failed(const PoolWorker& worker) const {
     if (worker.served && pod.out_of_memory && worker.attempts > 0) return false;
     return !worker.served || (pod.failed && worker.began() + kShortLife > state_.now);
   }
-  const Duration deadline = state_.spec.start_deadline;
   return worker.state == WorkerState::kStarting &&
-         (pod.cannot_start || (worker.bound && *worker.bound + deadline <= state_.now));
+         (pod.cannot_start || worker.is_late(state_.spec.start_deadline, state_.now));
 }
 
 bool StartFailures::serves(const PoolWorker& worker) const {
