@@ -32,6 +32,10 @@ Run& Status::begun() {
   return runs.front();
 }
 
+bool Status::has_open_run() const {
+  return std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.open(); });
+}
+
 bool Status::says_queued() const {
   return waiting &&
          (waiting->reason == Reason::kQueued || waiting->reason == Reason::kQueueMissing);

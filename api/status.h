@@ -241,6 +241,7 @@ struct Status {
   Run& begun();
   // `waiting` says that the job waits in its queue, or for it.
   bool says_queued() const;
+  bool has_open_run() const;
   // The run whose last attempt has the pod of this name; null: none.
   const Run* run_of_pod(const std::string& pod_name) const;
 };

@@ -19,8 +19,6 @@ namespace {
 // One write records at most so many ends; the next one has the others.
 constexpr std::size_t kEndsAtOnce = 500;
 
-bool is_open(const Run& run) { return run.open(); }
-
 // If spec.parallelism was lowered, the open runs with the highest indexes have to stop, of those
 // that do not end by themselves.
 std::vector<RunStepAt> decide_runs(const Context& context) {
@@ -95,7 +93,7 @@ void end_job(const Context& context, const JobEnd& reached, std::vector<Attempts
   }
   const std::optional<PodsLeft> left = pods_to_await(context, plan, std::move(lost));
   Status& status = write.status;
-  const bool open = std::any_of(status.runs.begin(), status.runs.end(), is_open);
+  const bool open = status.has_open_run();
   // A write before this one may have stopped others.
   const bool not_the_first = recorded_end(context.job.status).has_value();
   const bool may_run =
@@ -159,7 +157,7 @@ void end_runs(const Context& context, const std::vector<RunStepAt>& steps, Plan&
     return end_job(context, *reached, std::move(ends), std::move(write), plan);
   }
   record_ends(ends, status);
-  const bool open = std::any_of(status.runs.begin(), status.runs.end(), is_open);
+  const bool open = status.has_open_run();
   const AttemptsEnd* const last = ends.empty() ? nullptr : &ends.back();
   if (!open && context.spec.cancel) {
     start_cancelling(context, status);
@@ -209,8 +207,7 @@ bool open_more(const Context& context, const std::vector<RunStepAt>& steps, Plan
 
 // The job's end is on record: its pods are being stopped.
 void decide_stopping(const Context& context, const JobEnd& reached, Plan& plan) {
-  const auto& runs = context.job.status.runs;
-  if (std::any_of(runs.begin(), runs.end(), is_open)) {
+  if (context.job.status.has_open_run()) {
     return end_job(context, reached, {}, start_write(context), plan);
   }
   const std::optional<PodsLeft> left = pods_to_await(context, plan);
@@ -223,15 +220,19 @@ void decide_stopping(const Context& context, const JobEnd& reached, Plan& plan) 
 
 }  // namespace
 
+Phase idle_phase(const Spec& spec, const Status& status) {
+  const bool none_waits = status.runs.empty() || spec.parallelism == 0;
+  // A job that is Pending, because it was resumed, stays so until a run opens.
+  const bool stays = status.phase == Phase::kPending;
+  return none_waits || stays ? Phase::kPending : Phase::kBackoff;
+}
+
 void settle_phase(const Context& context, Status& status) {
-  if (std::any_of(status.runs.begin(), status.runs.end(), is_open)) {
+  if (status.has_open_run()) {
     status.phase = Phase::kRunning;
     return;
   }
-  const bool none_waits = status.runs.empty() || context.spec.parallelism == 0;
-  // A job that is Pending, because it was resumed, stays so until a run opens.
-  const bool stays = status.phase == Phase::kPending;
-  status.phase = none_waits || stays ? Phase::kPending : Phase::kBackoff;
+  status.phase = idle_phase(context.spec, status);
   clear_condition(status, "Stalled", "Started", context.now);
 }
 

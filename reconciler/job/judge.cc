@@ -100,8 +100,7 @@ std::optional<JobEnd> judge_time(const Context& context, const std::vector<Attem
                                  const Status& status) {
   if (!context.deadline || context.now < *context.deadline) return std::nullopt;
   const bool asked = context.spec.cancel || context.spec.suspend;
-  const bool open = std::any_of(status.runs.begin(), status.runs.end(),
-                                [](const Run& run) { return run.open(); });
+  const bool open = status.has_open_run();
   if (open || (asked && !ends.empty())) return std::nullopt;
   return JobEnd{false, to_string(Reason::kDeadlineExceeded),
                 deadline_message(context) + what_kept_back(context, ends),

@@ -7,6 +7,8 @@
 
 namespace holdfast::reconciler {
 
+// The phase of a job that goes on, while no run of it is open.
+Phase idle_phase(const Spec& spec, const Status& status);
 // The phase of a job that goes on.
 void settle_phase(const Context& context, Status& status);
 

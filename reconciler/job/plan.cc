@@ -89,14 +89,9 @@ void record_since(const Context& context, Status& next) {
   if (!next.waiting->since) next.waiting->since = context.now;
 }
 
-bool has_open_run(const Status& status) {
-  return std::any_of(status.runs.begin(), status.runs.end(),
-                     [](const Run& run) { return run.open(); });
-}
-
 // Only a status that somebody edited or restored says that it is Running without an open run.
 bool runs_nothing(const Status& status) {
-  return status.phase == Phase::kRunning && !has_open_run(status);
+  return status.phase == Phase::kRunning && !status.has_open_run();
 }
 
 // The API server would refuse any of these, and each would be a bug.
@@ -110,7 +105,7 @@ void check_planned(const Status& before, const Status& next) {
             "a job has ended if and only if completionTime says when");
   invariant(is_terminal(next.phase) != next.waiting.has_value(),
             "a job that has not ended says what it waits for");
-  invariant(has_open_run(next) == (next.phase == Phase::kRunning),
+  invariant(next.has_open_run() == (next.phase == Phase::kRunning),
             "a job is Running while a run of it is open");
   invariant(!is_terminal(next.phase) || next.runs.empty(), "a job that has ended has no runs");
   invariant(next.stage >= before.stage && next.stages.size() == before.stages.size(),
@@ -158,8 +153,7 @@ void Plan::write(WriteStatus status) {
   const Status& before = context_.job.status;
   keep_within_limits(status, before);
   if (runs_nothing(before) && runs_nothing(status.status)) {
-    const bool none_waits = status.status.runs.empty() || context_.spec.parallelism == 0;
-    status.status.phase = none_waits ? Phase::kPending : Phase::kBackoff;
+    status.status.phase = idle_phase(context_.spec, status.status);
   }
   // It causes no write by itself.
   auto run = status.status.runs.begin();  // both lists are in order
