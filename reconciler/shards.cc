@@ -114,9 +114,8 @@ int shard_of_pods(const Job& job, int shards) {
 
 std::string due_shard_label(const Job& job, const std::string& label, int shards) {
   const int right = shard_of_pods(job, shards);
-  const std::optional<int> labelled = labelled_shard(label, shards);
-  if (labelled.value_or(shard_of(job.uid, shards)) == right) return "";
-  return labelled || job.status.settled ? shard_label(right, shards) : "";
+  const int looks = labelled_shard(label, shards).value_or(shard_of(job.uid, shards));
+  return looks == right ? "" : shard_label(right, shards);
 }
 
 bool names_another_shard(const std::string& label, const std::string& ours) {

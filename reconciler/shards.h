@@ -41,8 +41,8 @@ std::string shard_label(int shard, int shards);
 // elsewhere.
 int shard_of_pods(const Job& job, int shards);
 // The label that a pod of the job needs so that this holder looks at it. Empty: it has that already.
-// All replicas see a pod whose label means nothing. But nobody watches a settled job: only the
-// holder of its pod's shard looks for it.
+// All replicas see a pod whose label means nothing. But the holder of its UID's shard looks for its
+// job, once the job has left that one's cache.
 std::string due_shard_label(const Job& job, const std::string& label, int shards);
 // Both are of the same number of shards, and name different ones. So who watches `ours` does not see
 // what has `label`.
