@@ -5,6 +5,7 @@
 
 #include "client/kube/packed.h"
 #include "operator/codecs/at_rest.h"
+#include "operator/jobs/gone_namespace.h"
 
 namespace holdfast::jobs {
 namespace {
@@ -121,7 +122,13 @@ Task<void> FinishedJobs::walk_on() {
                     {{"namespace", namespace_}, {"error", page.error().message}});
     const ErrorCode code = page.error().code;
     const bool is_refused = code == ErrorCode::kForbidden || code == ErrorCode::kNotFound;
-    if (is_refused && !namespace_.empty()) co_return skip();
+    if (is_refused && !namespace_.empty()) {
+      auto ask = is_of_gone_namespace(deps_.client, page.error(), namespace_);
+      const bool is_gone = co_await ask;
+      if (stopped_) co_return;
+      if (!is_gone) keep_counts(namespace_);
+      co_return next_namespace();
+    }
     co_return walk_after(walk_->pages.goes_on_after(page.error()) ? Duration(kPause) : kRetry);
   }
   for (const kube::ObjectPtr& object : page->items) {
@@ -142,14 +149,12 @@ void FinishedJobs::next_namespace() {
   walk_after(kPause);
 }
 
-// The namespace is gone, or the right to read it. Its jobs wait; those of the others do not.
-void FinishedJobs::skip() {
-  const std::string& namespace_ = namespaces_[walk_->place];
+// The right to read it is gone. Its jobs wait; those of the others do not.
+void FinishedJobs::keep_counts(const std::string& namespace_) {
   for (const auto& [shard, namespaces] : counts_) {
     const auto before = namespaces.find(namespace_);
     if (before != namespaces.end()) walk_->found[shard][namespace_] = before->second;
   }
-  next_namespace();
 }
 
 void FinishedJobs::walk_ends(Duration next) {

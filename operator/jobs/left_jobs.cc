@@ -1,7 +1,7 @@
 #include "operator/jobs/left_jobs.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "client/kube/packed.h"
 #include "operator/codecs/at_rest.h"
@@ -9,18 +9,40 @@
 #include "reconciler/names.h"
 
 namespace holdfast::jobs {
+namespace {
+
+using controller::ReconcileResult;
+
+controller::ReconcilePool::Config reads() {
+  controller::ReconcilePool::Config config;
+  config.workers = LeftJobs::kAtOnce;
+  config.queue.base_delay = config.queue.max_delay = LeftJobs::kRetry;
+  config.queue.failures_per_second = LeftJobs::kRetriesPerSecond;
+  return config;
+}
+
+ReconcileResult after_error(const Error& error) {
+  ReconcileResult result;
+  result.error = error;
+  result.wake_after =
+      std::max<Duration>(LeftJobs::kLongestRetry, error.retry_after.value_or(Duration::zero()));
+  return result;
+}
+
+}  // namespace
 
 LeftJobs::LeftJobs(Loop& loop, kube::Client& client, Log log, const JobCaches& caches,
                    const JobMemories& memories,
                    std::function<void(const codecs::CachedJob& job)> comes_back,
                    std::function<void(const std::string& key)> read)
-    : loop_(loop),
-      client_(client),
+    : client_(client),
       log_(std::move(log)),
       caches_(caches),
       memories_(memories),
       comes_back_(std::move(comes_back)),
-      read_(std::move(read)) {
+      read_(std::move(read)),
+      looks_({loop, log_}, reads(), [this](std::string key) { return look(std::move(key)); }) {
+  looks_.start();
   caches_.jobs()->on_leave([this](const kube::ObjectPtr& stored, std::uint64_t version) {
     return leave(kube::as<codecs::CachedJob>(stored), version);
   });
@@ -28,10 +50,8 @@ LeftJobs::LeftJobs(Loop& loop, kube::Client& client, Log log, const JobCaches& c
 
 void LeftJobs::stop() {
   stopped_ = true;
-  line_.clear();
-  unread_.clear();
   sought_.clear();
-  loop_.cancel(std::exchange(timer_, 0));
+  looks_.stop([] {});
 }
 
 kube::ObjectPtr LeftJobs::leave(const codecs::JobPtr& job, std::uint64_t version) {
@@ -51,12 +71,9 @@ kube::ObjectPtr LeftJobs::leave(const codecs::JobPtr& job, std::uint64_t version
 
 void LeftJobs::look_for(const std::string& key) {
   if (stopped_) return;
-  const auto [sought, is_new] = sought_.try_emplace(key, Search::kWaits);
-  // The answer under way may be older than what led here.
-  if (!is_new && sought->second == Search::kIsRead) sought->second = Search::kAgain;
-  if (!is_new) return;
-  line_.push_back(key);
-  loop_.post([this] { next(); });
+  const auto [sought, is_new] = sought_.try_emplace(key, true);
+  if (!is_new && std::exchange(sought->second, true)) return;
+  looks_.queue().add(key);
 }
 
 void LeftJobs::written(const std::string& key) {
@@ -76,27 +93,6 @@ void LeftJobs::lost(int shard) {
   for (const std::string& key : theirs) caches_.jobs()->drop(key);
 }
 
-void LeftJobs::next() {
-  while (!stopped_ && reading_ < kAtOnce && !line_.empty()) {
-    std::string key = std::move(line_.front());
-    line_.pop_front();
-    ++reading_;
-    spawn(look(std::move(key)));
-  }
-}
-
-void LeftJobs::look_later(std::string key) {
-  sought_[key] = Search::kWaits;
-  unread_.push_back(std::move(key));
-  if (timer_ == 0) timer_ = loop_.call_after(kRetry, [this] { look_again(); });
-}
-
-void LeftJobs::look_again() {
-  timer_ = 0;
-  for (std::string& key : std::exchange(unread_, {})) line_.push_back(std::move(key));
-  next();
-}
-
 // The Role goes with its namespace, so a job of a namespace that is gone is forbidden.
 Task<bool> LeftJobs::is_gone(const Error& error, const std::string& namespace_) {
   if (error.code == ErrorCode::kNotFound) co_return true;
@@ -105,8 +101,10 @@ Task<bool> LeftJobs::is_gone(const Error& error, const std::string& namespace_) 
   co_return co_await ask;
 }
 
-Task<void> LeftJobs::look(std::string key) {
-  sought_[key] = Search::kIsRead;
+Task<ReconcileResult> LeftJobs::look(std::string key) {
+  const auto sought = sought_.find(key);
+  if (sought == sought_.end()) co_return ReconcileResult{};
+  sought->second = false;
   const std::string ns = kube::namespace_of(key);
   const std::string name = key.substr(ns.size() + 1);
   auto get =
@@ -117,35 +115,38 @@ Task<void> LeftJobs::look(std::string key) {
     auto ask = is_gone(answer.error(), ns);
     is_known = co_await ask;
   }
-  --reading_;
-  if (stopped_) co_return;
-  next();
+  if (stopped_) co_return ReconcileResult{};
   const codecs::JobPtr known = caches_.job(key);
   if (known && !caches_.counts_here(*known)) {
     sought_.erase(key);
     if (caches_.jobs()->is_kept(key)) caches_.jobs()->drop(key);
-    co_return;
+    co_return ReconcileResult{};
   }
   if (!is_known) {
     log_.debug("a job that has left the watch was not read",
                {{"job", key}, {"error", answer.error().message}});
-    co_return look_later(std::move(key));
+    sought_.at(key) = true;
+    co_return after_error(answer.error());
   }
   const kube::ObjectPtr read = answer ? codecs::decode_cached_job(*answer) : nullptr;
   const codecs::JobPtr job = kube::as<codecs::CachedJob>(kube::whole(read));
   const bool is_here = job && caches_.counts_here(*job);
   if (is_here && !caches_.holds_shard_of(*job)) {
     caches_.jobs()->keep(read);
-    co_return look_later(std::move(key));
+    sought_.at(key) = true;
+    co_return ReconcileResult{.error = {}, .wake_after = kRetry};
   }
-  if (sought_.extract(key).mapped() == Search::kAgain) co_return look_for(key);
+  // Then the queue hands it out once more.
+  if (sought_.at(key)) co_return ReconcileResult{};
+  sought_.erase(key);
   if (known) read_(key);
   if (known && (!is_here || job->uid != known->uid)) caches_.jobs()->drop(key);
   // An unsettled one is the watch's.
   const bool is_left = job && (job->job.status.settled || caches_.jobs()->is_kept(key));
-  if (!is_left || !is_here) co_return;
+  if (!is_left || !is_here) co_return ReconcileResult{};
   if (!known && job->job.status.settled) comes_back_(*job);
   caches_.jobs()->keep(read);
+  co_return ReconcileResult{};
 }
 
 }  // namespace holdfast::jobs

@@ -15,17 +15,18 @@
 // After a restart the cache lacks it. A pod that lives or has our finalizer then leads back to it,
 // and so does a Lease: look_for().
 //
+// The namespaces take turns with their reads, as with reconciles (client/controller/work_queue.h).
+//
 // Loop only. Destroy it when the client is idle.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
+#include "client/controller/reconcile_pool.h"
 #include "client/kube/client.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -38,10 +39,14 @@ namespace holdfast::jobs {
 
 class LeftJobs {
  public:
-  // Reads at the same time.
-  static constexpr int kAtOnce = 16;
-  // From a read that failed, or has shown a wrong shard, to the next.
+  // Reads of one namespace at the same time. In all there are twice as many: see FairShare.
+  static constexpr int kAtOnce = 8;
+  // From a read that failed, or has shown a wrong shard, to the next. All failed reads together are
+  // repeated kRetriesPerSecond times a second, and namespaces have equal parts of these. But each one
+  // is repeated within kLongestRetry.
   static constexpr std::chrono::seconds kRetry{1};
+  static constexpr double kRetriesPerSecond = 100;
+  static constexpr std::chrono::seconds kLongestRetry{30};
 
   // `comes_back` gets a job that was settled before, and is in the cache again. `read`: of a job that
   // is in the cache, once is_sought() is false.
@@ -66,27 +71,20 @@ class LeftJobs {
 
  private:
   kube::ObjectPtr leave(const codecs::JobPtr& job, std::uint64_t version);
-  void next();
-  void look_later(std::string key);
-  void look_again();
-  Task<void> look(std::string key);
+  Task<controller::ReconcileResult> look(std::string key);
   Task<bool> is_gone(const Error& error, const std::string& namespace_);
 
-  Loop& loop_;
   kube::Client& client_;
   const Log log_;
   const JobCaches& caches_;
   const JobMemories& memories_;
   const std::function<void(const codecs::CachedJob&)> comes_back_;
   const std::function<void(const std::string&)> read_;
-  std::deque<std::string> line_;
-  std::vector<std::string> unread_;  // to be read again after kRetry
-  enum class Search { kWaits, kIsRead, kAgain };
-  std::map<std::string, Search> sought_;  // in one of these, or being read; kAgain: once more
-  std::set<std::string> answerless_;      // left while a write of ours had no answer
-  int reading_ = 0;
+  // True: its next read has not begun. An answer under way may be older than what led here.
+  std::map<std::string, bool> sought_;
+  std::set<std::string> answerless_;  // left while a write of ours had no answer
   bool stopped_ = false;
-  TimerId timer_ = 0;
+  controller::ReconcilePool looks_;
 };
 
 }  // namespace holdfast::jobs

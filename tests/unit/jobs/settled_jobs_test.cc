@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/jobs/left_jobs.h"
 #include "reconciler/shards.h"
 #include "tests/unit/pools/operator_world.h"
 
@@ -273,6 +274,26 @@ TEST_F(SettledJobsTest, ANamespaceThatMayNotBeReadHoldsUpTheWalkOfNoOther) {
   refuse_ = nullptr;
 }
 
+TEST_F(SettledJobsTest, FinishedJobsCountUntilTheirNamespaceIsGone) {
+  world_.namespaces = {"default"};
+  job("a");
+  settle();
+  world_.run(minutes(12));
+  ASSERT_EQ(world_.counted("default", "Succeeded"), 1u);
+  bool is_gone = false;
+  refuse_ = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (is_gone && request.target == "/api/v1/namespaces/default") return ApiAnswer{404, "{}", 0};
+    const bool is_walk = request.target.find("settled=true") != std::string::npos;
+    return is_walk ? std::optional(ApiAnswer{403, "{}", 0}) : std::nullopt;
+  };
+  world_.run(minutes(12));
+  EXPECT_EQ(world_.counted("default", "Succeeded"), 1u) << "the right to read it is gone";
+  is_gone = true;
+  world_.run(minutes(12));
+  EXPECT_EQ(world_.counted("default", "Succeeded"), 0u);
+  refuse_ = nullptr;
+}
+
 // The rules of a server that starts may not be there yet.
 TEST_F(SettledJobsTest, AWalkOverAllNamespacesThatIsRefusedGoesOnSoon) {
   bool is_over = false;
@@ -325,6 +346,32 @@ TEST_F(SettledJobsTest, AJobOfANamespaceThatIsGoneIsGone) {
   world_.run(minutes(1));
   EXPECT_LE(reads_.size(), 10u)
       << "the pod that is left here leads back, and waits longer each time";
+}
+
+// One tenant's 500 jobs that went, and that nobody may read, cost a bounded number of requests, and
+// another tenant's job is read in its turn.
+TEST_F(SettledJobsTest, JobsThatMayNotBeReadCostFewRequestsAndHoldUpNoOtherNamespace) {
+  const std::string theirs = "/apis/holdfast.dev/v1alpha1/namespaces/theirs/durablejobs";
+  world_.create("/api/v1/namespaces", {{"metadata", {{"name", "theirs"}}}});
+  for (int i = 0; i < 500; ++i) {
+    world_.create(theirs, durable_job("job-" + std::to_string(i), {{"suspend", true}}));
+  }
+  job("a");
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  int refused = 0;
+  refuse_ = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    const bool is_read = request.method == "GET" && request.target.starts_with(theirs + "/");
+    refused += is_read ? 1 : 0;
+    return is_read ? std::optional(ApiAnswer{503, "{}", 0}) : std::nullopt;
+  };
+  for (int i = 0; i < 500; ++i) world_.remove(theirs + "/job-" + std::to_string(i));
+  world_.remove(std::string(kJobs) + "/a");
+  EXPECT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(1)));
+  world_.run(seconds(10));
+  EXPECT_GE(refused, 500);
+  EXPECT_LE(refused, 500 + 200 + 11 * LeftJobs::kRetriesPerSecond);
+  refuse_ = nullptr;
 }
 
 TEST_F(SettledJobsTest, ALeaseOfAFinishedJobMakesNoWorkWithoutAnEnd) {

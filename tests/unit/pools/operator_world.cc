@@ -299,6 +299,14 @@ std::vector<Json> OperatorWorld::all(const std::string& resource) const {
   return found;
 }
 
+std::size_t OperatorWorld::counted(const std::string& namespace_, const std::string& phase) const {
+  const auto jobs = process_->manager.jobs().jobs_by_namespace();
+  const auto phases = jobs.find(namespace_);
+  if (phases == jobs.end()) return 0;
+  const auto count = phases->second.find(phase);
+  return count == phases->second.end() ? 0 : count->second;
+}
+
 Json OperatorWorld::find(const std::string& resource, const std::string& name) const {
   const Json* const found = server_->find(resource, "default", name);
   return found ? *found : Json();

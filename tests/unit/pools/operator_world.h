@@ -65,6 +65,9 @@ class OperatorWorld {
   // Null: it does not exist.
   Json find(const std::string& resource, const std::string& name) const;
 
+  // How many jobs of this phase the operator counts (the metric holdfast_jobs).
+  std::size_t counted(const std::string& namespace_, const std::string& phase) const;
+
   // The worker's agent renews its Lease and says this. Its work Lease is echoed.
   void renew(const std::string& pod_uid, WorkerReport report);
   // The entries and marks of its work Lease.
