@@ -33,6 +33,8 @@ struct NodeObservation {
   Duration unheard_for{0};
   // Most other nodes fell silent together, so this one gets one more window, once.
   bool breaker = false;
+  // Its Lease has changed within kNodeHeard. Once that is over, its jobs are looked at again.
+  bool is_heard = false;
   bool has_lease = true;
 };
 

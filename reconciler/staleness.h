@@ -68,6 +68,9 @@ inline constexpr std::chrono::seconds kFirstLook{15};
 // Whoever was silent for kFirstLook has been silent for longer than this, whatever others have seen.
 // Nodes renew every 10 s.
 inline constexpr std::chrono::seconds kSilentAtFirstLook{14};
+// A node renews its Lease every 10 s, so silence up to here is normal. Then the node monitor tells of
+// it. So a job needs no timer for the report, only one for the verdict.
+inline constexpr std::chrono::seconds kNodeHeard{12};
 // The same for an agent's Lease of this duration. Half of it is enough for an agent, which retries
 // every second, and is shorter than any window.
 Duration agent_first_look(Duration lease_duration);

@@ -1,6 +1,8 @@
 #include "operator/observe/node_leases.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "client/kube/lease_resource.h"
 
@@ -77,6 +79,20 @@ std::set<std::string> NodeLeases::silent_nodes(Duration at_least) {
       at_least, [this](const std::string&) { return time(); },
       [&](const std::string& node, std::uint64_t, Duration) { nodes.insert(node); });
   return nodes;
+}
+
+std::vector<std::string> NodeLeases::take_unheard() {
+  const auto before = std::exchange(unheard_, silent_nodes(reconciler::kNodeHeard));
+  std::vector<std::string> taken;
+  std::set_difference(unheard_.begin(), unheard_.end(), before.begin(), before.end(),
+                      std::back_inserter(taken));
+  return taken;
+}
+
+bool NodeLeases::is_heard(const std::string& node) {
+  const reconciler::LiveTime now = time();
+  const auto silent = tracker_.silent_for(node, now.now, now.epoch);
+  return silent && *silent < reconciler::kNodeHeard && !unheard_.contains(node);
 }
 
 void NodeLeases::keep_every_window(WindowKeeper& windows,

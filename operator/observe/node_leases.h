@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "client/cache/informer.h"
 #include "client/kube/client.h"
@@ -45,6 +46,10 @@ class NodeLeases {
 
   // Those whose Lease has not changed for so long.
   std::set<std::string> silent_nodes(Duration at_least);
+  // Those that have not been heard for kNodeHeard, each once for each silence.
+  std::vector<std::string> take_unheard();
+  // It is not silent yet: take_unheard() will have it once it is.
+  bool is_heard(const std::string& node);
 
   // Records the silence of every node, by one shard each. So in_doubt() counts the same nodes after
   // a restart.
@@ -78,6 +83,7 @@ class NodeLeases {
   reconciler::LiveClock clock_;
   reconciler::RecordTracker tracker_;
   Most most_;
+  std::set<std::string> unheard_;  // as of the last take_unheard()
 };
 
 }  // namespace holdfast::observe

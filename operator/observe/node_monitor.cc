@@ -5,6 +5,9 @@
 namespace holdfast::observe {
 namespace {
 
+// How often to look for nodes that are not heard any more.
+constexpr std::chrono::seconds kLookAtNodes{1};
+
 kube::Kind node_kind() {
   kube::Kind kind;
   kind.name = "nodes";
@@ -48,7 +51,7 @@ NodeMonitor::NodeMonitor(Dependencies dependencies)
   pods_.on_progress([this] { update_clocks(); });
 }
 
-NodeMonitor::~NodeMonitor() = default;
+NodeMonitor::~NodeMonitor() { loop_.cancel(silence_timer_); }
 
 void NodeMonitor::on_node_change(std::function<void(const std::string&)> handler) {
   on_node_change_ = std::move(handler);
@@ -61,6 +64,15 @@ void NodeMonitor::on_answers_again(std::function<void()> handler) {
 void NodeMonitor::start() {
   nodes_.start();
   leases_.informer().start();
+  tell_of_silent_nodes();
+}
+
+void NodeMonitor::tell_of_silent_nodes() {
+  silence_timer_ = loop_.call_after(kLookAtNodes, [this] { tell_of_silent_nodes(); });
+  update_clocks();
+  for (const std::string& node : leases_.take_unheard()) {
+    if (on_node_change_) on_node_change_(node);
+  }
 }
 
 void NodeMonitor::update_clocks() {
@@ -183,6 +195,7 @@ reconciler::NodeObservation NodeMonitor::observe(const std::string& node, Durati
     observation.unheard_for = leases_.tracker()
                                   .silent_for(node, leases_.time().now, Duration::zero())
                                   .value_or(Duration::zero());
+    observation.is_heard = leases_.is_heard(node);
     observation.breaker = leases_.tracker().held_back(node, window, clock, loop_.now());
   } else {
     const reconciler::LiveTime time = until(asked.nodes, node_time());

@@ -36,7 +36,8 @@ class NodeMonitor {
   explicit NodeMonitor(Dependencies dependencies);
   ~NodeMonitor();
 
-  // A node's object was created or deleted: look at the node's pods.
+  // A node's object was created or deleted, or its Lease has not changed for kNodeHeard: look at the
+  // node's pods. Of each silence it tells once.
   void on_node_change(std::function<void(const std::string& node)> handler);
 
   // A renewal succeeded for the first time, or for the first time in kGapLimit.
@@ -81,6 +82,7 @@ class NodeMonitor {
   void on_lease(const cache::Change& change);
   void on_node(const cache::Change& change);
   void mark_missing(const std::string& node);
+  void tell_of_silent_nodes();
   void forget_leases_without_nodes();
   reconciler::LiveTime node_time();
 
@@ -97,6 +99,7 @@ class NodeMonitor {
   NamespaceClocks pod_clocks_;
   reconciler::RecordTracker missing_;  // nodes without an object
   ReadyConditions conditions_;         // of nodes without a Lease
+  TimerId silence_timer_ = 0;
   std::optional<SteadyTime> last_proof_;
   bool knows_nodes_ = false;
 };

@@ -12,14 +12,12 @@ namespace {
 // After an outage of the API server the kubelets' reports may be this late. A pod that started
 // meanwhile must not end as StartTimeout before they arrive.
 constexpr seconds kReportGrace{15};
-// A kubelet renews its Lease every 10 s, so silence up to here is normal.
-constexpr seconds kNodeRenewal{12};
 // How often to check whether the breaker still holds a verdict back.
 constexpr seconds kBreakerLook{1};
 
 // A node's silence is reported from here on.
 Duration worth_reporting(const RunContext& context) {
-  return std::max<Duration>(context.spec.lost_after / 2, kNodeRenewal);
+  return std::max<Duration>(context.spec.lost_after / 2, kNodeHeard);
 }
 
 Limit lost(Reason reason, std::string message, OrphanClass orphan_class, Duration left,
@@ -65,7 +63,7 @@ void add_node_limits(const RunContext& context, const PodView& pod, std::vector<
     const Duration window_left = window - silent_for;
     limits.back().quiet = notice > Duration::zero();
     if (notice > Duration::zero()) {
-      limits.back().look_in = notice;
+      if (!node.is_heard) limits.back().look_in = notice;
     } else if (node.breaker) {
       limits.back().look_in = std::max<Duration>(window_left, kBreakerLook);
     }

@@ -220,6 +220,38 @@ TEST_F(NodeMonitorTest, WhatWasSeenBeforeAGapCountsForWordsAlone) {
   EXPECT_EQ(seen().unheard_for, seconds(20) + reconciler::kGapLimit + seconds(4));
 }
 
+TEST_F(NodeMonitorTest, OfEachSilenceOfANodeItTellsOnce) {
+  int told = 0;
+  monitor_.on_node_change([&](const std::string& node) { told += node == kNode ? 1 : 0; });
+  watching({event("ADDED", object_json(kNode, 5))});
+  told = 0;
+  live(seconds(11));
+  EXPECT_TRUE(seen().is_heard);
+  EXPECT_EQ(told, 0);
+  live(seconds(2));
+  EXPECT_FALSE(seen().is_heard);
+  EXPECT_EQ(told, 1);
+  live(seconds(60));
+  EXPECT_EQ(told, 1);
+  transport_.stream_lines({event("MODIFIED", object_json(kNode, 9))}, leases_stream_);
+  loop_.run_ready();
+  EXPECT_FALSE(seen().is_heard) << "only after the next look its next silence is a new one";
+  live(seconds(11));
+  EXPECT_TRUE(seen().is_heard);
+  EXPECT_EQ(told, 1);
+  live(seconds(2));
+  EXPECT_EQ(told, 2);
+  // An outage: then whoever lives renews.
+  loop_.advance(seconds(60));
+  monitor_.proof();
+  live(seconds(2));
+  EXPECT_TRUE(seen().is_heard);
+  EXPECT_EQ(told, 2);
+  live(seconds(11));
+  EXPECT_FALSE(seen().is_heard);
+  EXPECT_EQ(told, 3);
+}
+
 TEST_F(NodeMonitorTest, AFirstLeaseEndsTheJudgementByCondition) {
   watching();
   seen();

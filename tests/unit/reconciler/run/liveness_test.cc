@@ -164,6 +164,18 @@ TEST(Deadlines, ASilentNodeLosesItsAttemptAfterTheWindow) {
   EXPECT_EQ(write.status.history[0].reason, "NodeSilent");
 }
 
+// The node monitor tells when it is not heard any more.
+TEST(Deadlines, ForANodeThatIsHeardOnlyTheVerdictHasATimer) {
+  JobView view = pod_running();
+  NodeObservation& node = view.observed.nodes[kNode];
+  node.silent_for = seconds(5);
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(15)) << "it would be reported then";
+  node.is_heard = true;
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(35));
+  view.job.spec.active_deadline = seconds(86400);
+  EXPECT_EQ(decide(view, now()).wake_after, seconds(35)) << "even if nobody tells";
+}
+
 TEST(Deadlines, ANodeThatRenewsBeforeTheLiveLookLosesNothing) {
   JobView view = pod_running();
   view.observed.nodes[kNode].silent_for = seconds(0);
