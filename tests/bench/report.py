@@ -179,20 +179,26 @@ def _many(counts):
 
 
 def _large(cases):
-    """Of several replicas each figure is the worst one's."""
+    """Of several replicas each figure is the worst one's; memory is each one's."""
     heads = ["{finished:,} finished, {running:,} running, replicas: {replicas}".format(**one) for one in cases]
-    worst = lambda key: [max(one[key], default="") if isinstance(one[key], list) else one[key] for one in cases]
+
+    def shown(key):
+        each = lambda value: ", ".join(f"{one:.0f}" for one in sorted(value, reverse=True))
+        show = each if key.endswith("_mib") else lambda value: max(value, default="")
+        return [show(one[key]) if isinstance(one[key], list) else one[key] for one in cases]
+
     measured = (("from the start of a process until all is listed (s)", "listed"), ("CPU until then (s)", "listed_cpu"),
                 ("until each running job was looked at (s)", "start"), ("CPU until then (s)", "start_cpu"),
                 ("peak memory of the start (MiB)", "peak_mib"), ("memory at rest (MiB)", "settled_mib"),
-                ("memory after a walk over the finished jobs (MiB)", "walked_mib"), ("the walk (s)", "walks"), ("of it the server's lists (s)", "walks_lists"),
+                ("memory after a walk over the finished jobs (MiB)", "walked_mib"),
+                ("the walk (s)", "walks"), ("of it the server's lists (s)", "walks_lists"),
                 ("CPU after the start, with the walk (% of a core)", "later_percent"),
                 ("lists of the start, all replicas (MiB)", "start_sent_mib"),
                 ("all lists, all replicas (MiB)", "sent_mib"),
                 ("writes other than of its own Leases", "writes"), ("times that a replica stopped acting", "lapses"),
                 ("the server's CPU in the start (s)", "server_start_cpu"),
                 ("the server's CPU later (% of a core)", "server_later_percent"))
-    return rows(("", *heads), *((label, *worst(key)) for label, key in measured))
+    return rows(("", *heads), *((label, *shown(key)) for label, key in measured))
 
 
 def mode_h(figures):
