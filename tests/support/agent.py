@@ -122,7 +122,8 @@ def _boot_time_of(text):
     if text is None:
         return None
     when = datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-    return when - time.time() + boot_time()
+    # On a busy machine time may pass between two readings. The smallest of a few has none of it.
+    return when + min(-time.time() + boot_time() for _ in range(10))
 
 
 def wait_passed(seconds):
