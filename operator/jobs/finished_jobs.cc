@@ -126,6 +126,7 @@ Task<void> FinishedJobs::walk_on() {
       auto ask = is_of_gone_namespace(deps_.client, page.error(), namespace_);
       const bool is_gone = co_await ask;
       if (stopped_) co_return;
+      for (auto& [shard, found] : walk_->found) found.erase(namespace_);
       if (!is_gone) keep_counts(namespace_);
       co_return next_namespace();
     }

@@ -10,7 +10,7 @@ import threading
 import time
 
 import objects
-from at_once import durable
+from at_once import durable, is_idle
 from finished import copy_finished
 from holdfast import job
 from localcluster import wait_for
@@ -95,7 +95,9 @@ def _reaction(audit):
 # ---- c
 
 def idle(pid, seconds, settle=SETTLE_SECONDS):
+    """Once what a start begins is over: an operator walks over finished jobs and over pods, and begins within 10 s."""
     time.sleep(settle)
+    wait_for("the walks of the start to end", lambda: is_idle(pid), LIMIT, poll=0.2)
     cpu, began = cpu_seconds(pid), time.monotonic()
     time.sleep(seconds)
     used = cpu_seconds(pid) - cpu

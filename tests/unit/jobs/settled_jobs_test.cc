@@ -20,6 +20,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::IsEmpty;
 
+const std::string kTheirs = "/apis/holdfast.dev/v1alpha1/namespaces/theirs/durablejobs";
 constexpr const char* kQueues = "/apis/holdfast.dev/v1alpha1/namespaces/default/jobqueues";
 
 class SettledJobsTest : public ::testing::Test {
@@ -99,6 +100,22 @@ class SettledJobsTest : public ::testing::Test {
     if (settled) status["settled"] = true;
     job["status"] = status;
     world_.put(std::string(kJobs) + "/" + name + "/status", job);
+  }
+  // Another namespace's jobs: "job-0" and so on.
+  void make_theirs(int count) {
+    world_.create("/api/v1/namespaces", {{"metadata", {{"name", "theirs"}}}});
+    for (int i = 0; i < count; ++i) {
+      world_.create(kTheirs, durable_job("job-" + std::to_string(i), {{"suspend", true}}));
+    }
+  }
+  void remove_theirs(int count) {
+    for (int i = 0; i < count; ++i) world_.remove(kTheirs + "/job-" + std::to_string(i));
+  }
+  static std::optional<ApiAnswer> refuse_theirs(const ApiRequest& request, int& refused) {
+    const bool is_read = request.method == "GET" && request.target.starts_with(kTheirs + "/");
+    if (!is_read) return std::nullopt;
+    ++refused;
+    return ApiAnswer{503, "{}", 0};
   }
   bool is_held() const {
     for (const Json& pod : world_.all("pods")) {
@@ -351,27 +368,33 @@ TEST_F(SettledJobsTest, AJobOfANamespaceThatIsGoneIsGone) {
 // One tenant's 500 jobs that went, and that nobody may read, cost a bounded number of requests, and
 // another tenant's job is read in its turn.
 TEST_F(SettledJobsTest, JobsThatMayNotBeReadCostFewRequestsAndHoldUpNoOtherNamespace) {
-  const std::string theirs = "/apis/holdfast.dev/v1alpha1/namespaces/theirs/durablejobs";
-  world_.create("/api/v1/namespaces", {{"metadata", {{"name", "theirs"}}}});
-  for (int i = 0; i < 500; ++i) {
-    world_.create(theirs, durable_job("job-" + std::to_string(i), {{"suspend", true}}));
-  }
+  make_theirs(500);
   job("a");
   start();
   ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
   int refused = 0;
-  refuse_ = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
-    const bool is_read = request.method == "GET" && request.target.starts_with(theirs + "/");
-    refused += is_read ? 1 : 0;
-    return is_read ? std::optional(ApiAnswer{503, "{}", 0}) : std::nullopt;
-  };
-  for (int i = 0; i < 500; ++i) world_.remove(theirs + "/job-" + std::to_string(i));
+  refuse_ = [&](const ApiRequest& request) { return refuse_theirs(request, refused); };
+  remove_theirs(500);
   world_.remove(std::string(kJobs) + "/a");
   EXPECT_TRUE(world_.run_until([&] { return !is_held(); }, seconds(1)));
   world_.run(seconds(10));
   EXPECT_GE(refused, 500);
   EXPECT_LE(refused, 500 + 200 + 11 * LeftJobs::kRetriesPerSecond);
   refuse_ = nullptr;
+}
+
+TEST_F(SettledJobsTest, HoweverManyReadsFailEachIsRepeatedWithinHalfAMinute) {
+  make_theirs(4'000);
+  start();
+  ASSERT_EQ(world_.counted("theirs", "Suspended"), 4'000u);
+  int refused = 0;
+  refuse_ = [&](const ApiRequest& request) { return refuse_theirs(request, refused); };
+  remove_theirs(4'000);
+  world_.run(seconds(3));
+  ASSERT_GE(refused, 4'000);
+  refuse_ = nullptr;
+  world_.run(LeftJobs::kLongestRetry);
+  EXPECT_EQ(world_.counted("theirs", "Suspended"), 0u);
 }
 
 TEST_F(SettledJobsTest, ALeaseOfAFinishedJobMakesNoWorkWithoutAnEnd) {
