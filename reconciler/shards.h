@@ -19,8 +19,8 @@ namespace holdfast::reconciler {
 
 inline constexpr int kMaxShards = 1024;
 
-// The key of the shard whose holder works on the job: that of its status, by which replicas select.
-// If it has none, or one of another number of shards, it is own_shard_key().
+// The key of the shard whose holder works on the job. Replicas select by the shard in its status. If
+// the status has none, or one of another number of shards, the key is own_shard_key().
 std::string shard_key(const Job& job);
 // A job's shard depends on its UID, or on its namespace if it has a queue or a pool. So one replica
 // knows all jobs of a queue or a pool, and these have the same shard. Without a queue, a job that

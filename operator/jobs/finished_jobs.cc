@@ -126,9 +126,7 @@ Task<void> FinishedJobs::walk_on() {
       auto ask = is_of_gone_namespace(deps_.client, page.error(), namespace_);
       const bool is_gone = co_await ask;
       if (stopped_) co_return;
-      for (auto& [shard, found] : walk_->found) found.erase(namespace_);
-      if (!is_gone) keep_counts(namespace_);
-      co_return next_namespace();
+      co_return skip(namespace_, is_gone);
     }
     co_return walk_after(walk_->pages.goes_on_after(page.error()) ? Duration(kPause) : kRetry);
   }
@@ -150,12 +148,16 @@ void FinishedJobs::next_namespace() {
   walk_after(kPause);
 }
 
-// The right to read it is gone. Its jobs wait; those of the others do not.
-void FinishedJobs::keep_counts(const std::string& namespace_) {
+// The namespace is gone, or only the right to read it: then its jobs wait, and count as before. Those
+// of the others do not wait.
+void FinishedJobs::skip(const std::string& namespace_, bool is_gone) {
+  for (auto& [shard, found] : walk_->found) found.erase(namespace_);
   for (const auto& [shard, namespaces] : counts_) {
     const auto before = namespaces.find(namespace_);
-    if (before != namespaces.end()) walk_->found[shard][namespace_] = before->second;
+    const bool counts = !is_gone && before != namespaces.end();
+    if (counts) walk_->found[shard][namespace_] = before->second;
   }
+  next_namespace();
 }
 
 void FinishedJobs::walk_ends(Duration next) {

@@ -86,7 +86,7 @@ class FinishedJobs {
   void walk_after(Duration delay);
   Task<void> walk_on();
   void next_namespace();
-  void keep_counts(const std::string& namespace_);
+  void skip(const std::string& namespace_, bool is_gone);
   void walk_ends(Duration next);
   void uncount(const codecs::CachedJob& job);
   void see(const codecs::CachedJob& job);
