@@ -214,6 +214,23 @@ def test_the_audit_log_tells_who_wrote_what(cluster):
     wait_for("the refused write's event", lambda: 409 in codes(), 60)
 
 
+def test_an_event_that_a_kill_cut_in_half_spoils_no_other(cluster):
+    start = cluster.audit_offset()
+    cluster.kubectl("create", "configmap", "before-the-kill")
+    wait_for("the audit event", lambda: cluster.audit_writes("admin", start), 60)
+    cluster.kill_apiserver()
+    with open(cluster.audit_log, "ab") as log:
+        log.write(b'{"kind":"Event","stage":"ResponseCom')
+    within = cluster.audit_offset() - 5
+    cluster.start_apiserver()
+    cluster.kubectl("create", "configmap", "after-the-kill")
+
+    def names(since):
+        return [write[4] for write in cluster.audit_writes("admin", since)]
+    wait_for("both whole events", lambda: names(start) == ["before-the-kill", "after-the-kill"], 60)
+    assert names(within) == ["after-the-kill"]
+
+
 def test_a_killed_node_stops_renewing_and_a_revived_one_goes_on(cluster):
     cluster.add_node("mortal")
     lease = wait_for("its first Lease", lambda: cluster.node_lease("mortal"), 60)

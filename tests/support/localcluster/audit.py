@@ -1,10 +1,13 @@
 """Reading the API server's audit log: who wrote what, and who was denied what. Mixed into Cluster."""
 
 import json
+import os
 
 # Set by the authorizer: a 403 of admission (a quota, a policy) has "allow" there.
 DECISION = "authorization.k8s.io/decision"
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
+# Ends a line that an API server was killed in the middle of. No event ends so: each is one JSON object.
+CUT = b" cut\n"
 
 
 class AuditMixin:
@@ -28,6 +31,18 @@ class AuditMixin:
         except FileNotFoundError:
             return 0
 
+    def end_cut_audit_line(self):
+        """Ends the line that a killed API server may have left half written, so that the next one, which appends,
+        begins a line of its own. No API server runs meanwhile."""
+        try:
+            with open(self.audit_log, "rb+") as log:
+                if log.seek(0, os.SEEK_END):
+                    log.seek(-1, os.SEEK_END)
+                    if log.read(1) != b"\n":
+                        log.write(CUT)
+        except FileNotFoundError:
+            pass
+
     def audit_events(self, since_offset=0):
         """(events, offset behind them). An event is written right after its response is sent, so
         one that is waited for may be there a moment later: poll."""
@@ -46,6 +61,8 @@ class AuditMixin:
                     if not line.endswith(b"\n"):
                         break  # half written
                     offset += len(line)
+                    if line.endswith(CUT):
+                        continue
                     event = json.loads(line)
                     if event.get("stage") in ("ResponseComplete", "Panic"):
                         events.append(event)

@@ -180,6 +180,7 @@ class Cluster(NodesMixin, EtcdMixin, AuditMixin):
 
     def start_apiserver(self, wait=True):
         """Starts the API server on the same port and waits until it is ready."""
+        self.end_cut_audit_line()
         self._launch("kube-apiserver")
         if wait:
             self.wait_apiserver_ready()
