@@ -4,8 +4,6 @@ Such a CRD stands in another group of the same API server. The same random write
 GUARD_WRITES says how many, GUARD_SEED which, and GUARD_BEFORE names another file than api/crd/durablejob.yaml with all
 the rules: that of an earlier commit."""
 
-import importlib.machinery
-import importlib.util
 import json
 import os
 import pathlib
@@ -13,11 +11,13 @@ import re
 
 import pytest
 import yaml
+from crd_sources import policy_rules, read_whole
 from random_writes import WAITING, RandomWrites
 from resource_api import CRD_PATH, ROOT
 
 from localcluster import wait_for
 
+CORE = "x-holdfast-core"
 WRITES = int(os.environ.get("GUARD_WRITES", "1500"))
 SEED = int(os.environ.get("GUARD_SEED", "1"))
 BEFORE = pathlib.Path(os.environ.get("GUARD_BEFORE", ROOT / "api/crd/durablejob.yaml"))
@@ -26,24 +26,21 @@ MANY = 50_000  # so many writes reach each rule
 WHOLE = "whole.holdfast.dev"
 
 
-def generator():
-    path = str(ROOT / "hack/generate-crd")
-    loader = importlib.machinery.SourceFileLoader("generate_crd", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("generate_crd", loader))
-    loader.exec_module(module)
-    return module
+def put_rules(source, schema, depth):
+    """Those of the object itself, and down to this depth of its fields."""
+    if "x-kubernetes-validations" in source:
+        schema["x-kubernetes-validations"] = [
+            {key: value for key, value in rule.items() if key != CORE} for rule in source["x-kubernetes-validations"]]
+    for name in schema.get("properties", {}) if depth else ():
+        if name in source.get("properties", {}):
+            put_rules(source["properties"][name], schema["properties"][name], depth - 1)
 
 
 def whole_crd():
     """The definition with all rules in it, in a group of its own."""
-    source, _ = generator().read(BEFORE, split=False)
+    source, _ = read_whole(BEFORE)
     crd = yaml.safe_load(CRD_PATH.read_text())
-    schemas = [each["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for each in (source, crd)]
-    pairs = [schemas, *([schema["properties"][part] for schema in schemas] for part in ("spec", "status"))]
-    for all_rules, schema in pairs:
-        schema["x-kubernetes-validations"] = all_rules["x-kubernetes-validations"]
-        for rule in all_rules["x-kubernetes-validations"]:
-            rule.pop("x-holdfast-core", None)
+    put_rules(*(each["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for each in (source, crd)), depth=2)
     crd = json.loads(json.dumps(crd).replace("durablejobs.holdfast.dev", f"durablejobs.{WHOLE}"))
     crd["spec"]["group"] = WHOLE
     return crd
@@ -110,12 +107,7 @@ def begin_of(rule):
     return without_field(rule["message"])[:40]
 
 
-def rules():
-    policies = [one for one in generator().policies() if one["kind"] == "ValidatingAdmissionPolicy"]
-    return {begin_of(rule) for policy in policies for rule in policy["spec"]["validations"]}
-
-
-RULES = rules()
+RULES = {begin_of(rule) for rule in policy_rules()["DurableJob"]}
 
 
 def write_both(both, seen, what, *content):

@@ -74,10 +74,11 @@ TEST(GuardPolicies, APolicyThatWasWeakenedIsNotTheGuard) {
   using Change = std::function<void(Json & spec)>;
   const std::vector<std::pair<const char*, Change>> changes = {
       {"a rule that is always met",
-       [](Json& spec) { spec["validations"][3]["expression"] = "true"; }},
-      {"a rule less", [](Json& spec) { spec["validations"].erase(3); }},
-      {"two rules changed places",
-       [](Json& spec) { std::swap(spec["validations"][0], spec["validations"][1]); }},
+       [](Json& spec) { spec["validations"][0]["expression"] = "true"; }},
+      {"other rules", [](Json& spec) { spec["variables"].back()["expression"] = "''"; }},
+      {"no rules", [](Json& spec) { spec["variables"].erase(spec["variables"].size() - 1); }},
+      {"rules under another name", [](Json& spec) { spec["variables"].back()["name"] = "old"; }},
+      {"nothing to meet", [](Json& spec) { spec["validations"] = Json::array(); }},
       {"a failure that lets writes pass", [](Json& spec) { spec["failurePolicy"] = "Ignore"; }},
       {"a condition",
        [](Json& spec) {
@@ -137,7 +138,7 @@ std::function<void(Json&)> of_version(const char* version, std::function<void(Js
 TEST(GuardPolicies, ALaterVersionMayHaveOtherRulesButNoneThatBindLess) {
   EXPECT_EQ(fault(policy(), of_version("0.5.0",
                                        [](Json& spec) {
-                                         spec["validations"].erase(0);
+                                         spec["validations"][0]["expression"] = "variables.x == 1";
                                          spec["variables"] = {{{"name", "x"}, {"expression", "1"}}};
                                        })),
             "");
@@ -173,7 +174,7 @@ TEST(GuardPolicies, ALaterVersionMayMatchMoreAndHasSomeRules) {
 
 TEST(GuardPolicies, ThePreReleasesOfAVersionMayFollowEachOther) {
   const auto other = [](const char* version) {
-    return of_version(version, [](Json& spec) { spec["validations"].erase(0); });
+    return of_version(version, [](Json& spec) { spec["variables"].back()["expression"] = "''"; });
   };
   EXPECT_EQ(fault(policy(), other("0.4.0-rc2")), "");
   EXPECT_EQ(fault(policy(), other("0.4.0"), "0.4.0-rc2"), "");
@@ -193,7 +194,7 @@ TEST(GuardPolicies, OnlyABrokenRuleIsARefusalForGood) {
 
 TEST(GuardPolicies, TheGuardOfALaterVersionIsRightAndThatOfAnEarlierOneIsNot) {
   const auto other = [](const char* version) {
-    return of_version(version, [](Json& spec) { spec["validations"].erase(0); });
+    return of_version(version, [](Json& spec) { spec["variables"].back()["expression"] = "''"; });
   };
   EXPECT_EQ(fault(policy(), other("0.4.1")), "");
   EXPECT_EQ(fault(policy(), other("0.10.0")), "") << "numbers, not letters";
