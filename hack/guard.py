@@ -8,8 +8,12 @@ and is asked only for the writes that it is for. In the CRD stay:
 - what is marked `x-holdfast-core: true`. It holds even where the policies are missing, and for what nobody can repair
   later.
 
-An expression costs the API server some 8 KB and 7 us before it has looked at anything. So a policy has a single one for
-all its rules: the variable `broken`, which is the message of the first broken rule, or empty.
+An expression costs the API server some 8 KB and 7 us before it has looked at anything. So a policy has one for all its
+rules: the variable `broken`, which is the message of the first broken rule, or empty. (The API server evaluates it
+twice: for a message it asks even where nothing is broken.)
+
+An expression also has a limit on its cost. A rule that needs much of that for the longest lists has a variable of its
+own. It is marked `x-holdfast-dear`, with a cheap expression that says where the rule is met in any case.
 
 An object that breaks a rule, because it was made while there was no policy, can still be cancelled, suspended and
 deleted: a rule that does not look at the old object passes if only that has changed. So does the CRD (ratcheting).
@@ -18,6 +22,7 @@ deleted: a rule that does not look at the old object passes if only that has cha
 import re
 
 CORE = "x-holdfast-core"
+DEAR = "x-holdfast-dear"
 RULES = "x-kubernetes-validations"
 
 # A string, or a name that is no field of another.
@@ -41,8 +46,8 @@ def _on(place, text):
 
 
 def _case(place, rule, is_field, creates):
-    """{"met": what a right object meets, "message": what a refusal says, and where that is computed
-    "messageExpression"}. `creates`: the policy is asked for creations too. The CRD asks a rule with oldSelf for updates
+    """{"met": what a right object meets, "message": what a refusal says, where that is computed "messageExpression",
+    and for a dear rule "sooner": what is asked before it}. `creates`: the policy is asked for creations too. The CRD asks a rule with oldSelf for updates
     alone. `is_field`: the rule is asked where the field is there, and one with oldSelf where it was there, too."""
     text = rule["rule"]
     is_transition = any(found[2] == "oldSelf" for found in TOKEN.finditer(text))
@@ -55,6 +60,8 @@ def _case(place, rule, is_field, creates):
     field = f"{place}{rule.get('fieldPath', '')}".removeprefix(".")
     named = f"{field}: {WORDS.get(rule.get('reason'), '')}"
     case = {"met": " || ".join([*passes, f"({_on(place, text)})"]), "message": named + rule["message"]}
+    if DEAR in rule:
+        case["sooner"] = " || ".join([*passes, _on(place, rule[DEAR])])
     if "messageExpression" in rule:
         case["messageExpression"] = f"{_quoted(named)} + ({_on(place, rule['messageExpression'])})"
     return case
@@ -64,13 +71,17 @@ def _quoted(text):
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _first_broken(cases):
-    """An expression: what the first case that is not met says, or nothing."""
-    lines = []
+def _variables(cases):
+    """`broken`, an expression: what the first case that is not met says, or nothing. Before it, the dear ones."""
+    variables, lines = [], []
     for case in cases:
+        met = case["met"]
+        if "sooner" in case:
+            variables.append({"name": f"rule{len(variables) + 1}", "expression": _wrapped(met)})
+            met = f"{case['sooner']} || variables.{variables[-1]['name']}"
         message = case.get("messageExpression") or _quoted(case["message"])
-        lines += [_wrapped(f"!({case['met']})"), f"  ? {message} :"]
-    return "\n".join([*lines, "''"])
+        lines += [_wrapped(f"!({met})"), f"  ? {message} :"]
+    return [*variables, {"name": BROKEN, "expression": "\n".join([*lines, "''"])}]
 
 
 def _wrapped(expression):
@@ -85,7 +96,7 @@ def _wrapped(expression):
 
 # `reason` says how a CRD's refusal names the field, and has no place in a policy: each refusal is Invalid (422).
 WORDS = {"FieldValueForbidden": "Forbidden: ", "FieldValueRequired": "Required value: "}
-KNOWN = {"rule", "message", "messageExpression", "fieldPath", "reason", CORE}
+KNOWN = {"rule", "message", "messageExpression", "fieldPath", "reason", CORE, DEAR}
 
 
 def _take(schema, place, is_field=False):
@@ -127,7 +138,7 @@ def _objects(crd, resource, operations, cases):
         {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
          "metadata": {"name": name},
          "spec": {"failurePolicy": "Fail", "matchConstraints": constraints,
-                  "variables": [*same, {"name": BROKEN, "expression": _first_broken(cases)}],
+                  "variables": [*same, *_variables(cases)],
                   "validations": [validation]}},
         {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
          "metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}}]

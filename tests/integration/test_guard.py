@@ -48,7 +48,8 @@ def unguarded(cluster):
 
 
 def test_the_core_holds_without_the_policies(bare_cluster):
-    """An ended job stays ended, an attempt's number never falls, and the template never changes."""
+    """An ended job stays ended, an attempt's number never falls, a cancelled job stays so, and neither the template nor
+    the completion mode changes."""
     with unguarded(bare_cluster) as api:
         assert_core_holds(api)
 
@@ -65,6 +66,9 @@ def assert_core_holds(api):
     staged = api.create(wrong_or_right(stages=[stage]))
     refused(api.patch(staged["metadata"]["name"], {"spec": {"stages": [{**stage, "name": "report"}]}}),
             "the stages are immutable")
+    refused(api.patch(running["metadata"]["name"], {"spec": {"completionMode": "Indexed"}}), "spec.completionMode")
+    accepted(api.patch(running["metadata"]["name"], {"spec": {"cancel": True}}))
+    refused(api.patch(running["metadata"]["name"], {"spec": {"cancel": False}}), "spec.cancel")
 
 
 def test_what_was_wrong_before_the_guard_came_can_be_stopped(bare_cluster):
@@ -92,6 +96,31 @@ def large_runs(count, attempt):
     return [{"index": 2 * index, "attempt": attempt, "podName": f"a-job-with-a-long-name-{attempt}-{index}-abcde",
              "podUID": "5cce1394-28fc-4389-b9d8-da4b1707d713", "nodeName": "node-of-some-length.example.com",
              "startTime": "2026-01-02T03:04:05.123456789Z", "failures": 1, "disruptions": 1} for index in range(count)]
+
+
+def rising(count, step=1):
+    return ",".join(str(number) for number in range(0, count * step, step))
+
+
+def longest_list(bytes_at_most):
+    return rising(50_000, 2)[:bytes_at_most].rpartition(",")[0]
+
+
+def test_the_dearest_rules_of_a_spec_have_a_limit_each(api):
+    """The API server limits what an expression may cost. Each of these lists takes a large part of that, or all."""
+    def assert_taken(**spec):
+        code, answer = api.cluster.api("POST", f"{JOBS}?dryRun=All", wrong_or_right(**spec))
+        assert code == 201, answer["message"]
+
+    full = {"completionMode": "Indexed", "completions": 100_000, "indexes": rising(300)}
+    rules = [{"succeededIndexes": rising(100)}] * 20
+    assert_taken(**full, successPolicy={"rules": rules})
+    longest = [{"succeededIndexes": longest_list(65_500)}] * 3 + rules[3:]
+    assert_taken(**{**full, "indexes": longest_list(131_000)}, successPolicy={"rules": longest})
+    template = wrong_or_right()["spec"]["template"]
+    stages = [{**full, "indexes": rising(100), "name": f"stage-{number}", "template": template,
+               "successPolicy": {"rules": [{"succeededIndexes": rising(30)}] * 20}} for number in range(16)]
+    assert_taken(**full, stages=stages, successPolicy={"rules": rules})
 
 
 def test_the_largest_status_costs_the_policies_less_than_their_limit(api):

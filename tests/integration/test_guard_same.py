@@ -17,7 +17,7 @@ from resource_api import CRD_PATH, ROOT
 
 from localcluster import wait_for
 
-CORE = "x-holdfast-core"
+OURS = {"x-holdfast-core", "x-holdfast-dear"}
 WRITES = int(os.environ.get("GUARD_WRITES", "1500"))
 SEED = int(os.environ.get("GUARD_SEED", "1"))
 BEFORE = pathlib.Path(os.environ.get("GUARD_BEFORE", ROOT / "api/crd/durablejob.yaml"))
@@ -30,7 +30,7 @@ def put_rules(source, schema, depth):
     """Those of the object itself, and down to this depth of its fields."""
     if "x-kubernetes-validations" in source:
         schema["x-kubernetes-validations"] = [
-            {key: value for key, value in rule.items() if key != CORE} for rule in source["x-kubernetes-validations"]]
+            {key: value for key, value in rule.items() if key not in OURS} for rule in source["x-kubernetes-validations"]]
     for name in schema.get("properties", {}) if depth else ():
         if name in source.get("properties", {}):
             put_rules(source["properties"][name], schema["properties"][name], depth - 1)
@@ -94,17 +94,16 @@ def without_field(message):
     return re.sub("^[^ ]*: (Forbidden: |Required value: )?", "", message)
 
 
-def bare(refusal):
-    """What a policy says of a rule, without its own name and the field."""
-    _, by_policy, rest = refusal.partition("denied request: ")
-    return without_field(rest) if by_policy else None
+def said_by_policy(refusal):
+    """What a policy says of a rule, without its own name."""
+    return refusal.partition("denied request: ")[2]
 
 
 def begin_of(rule):
-    """How the message of a policy's rule begins, without the field, to where it is computed."""
+    """How the message of a policy's rule begins, with the field, to where it is computed."""
     if "messageExpression" in rule:
-        return re.findall(r"'([^']*)'", rule["messageExpression"])[1]
-    return without_field(rule["message"])[:40]
+        return "".join(re.findall(r"'([^']*)'", rule["messageExpression"])[:2])
+    return rule["message"]
 
 
 RULES = {begin_of(rule) for rule in policy_rules()["DurableJob"]}
@@ -113,9 +112,10 @@ RULES = {begin_of(rule) for rule in policy_rules()["DurableJob"]}
 def write_both(both, seen, what, *content):
     mine, whole = (getattr(side, what)(*content) for side in both)
     assert bool(mine) == bool(whole), f"{what} {json.dumps(content)}\nof {json.dumps(both[0].job)}\n{mine}\n{whole}"
-    if mine and bare(mine):
-        assert bare(mine) in whole, "the policy's message is the rule's"
-        seen.update(rule for rule in RULES if bare(mine).startswith(rule))
+    said = said_by_policy(mine or "")
+    if said:
+        assert without_field(said) in whole, "the policy's message is the rule's"
+        seen.update(rule for rule in RULES if said.startswith(rule))
     return mine is None
 
 
