@@ -58,6 +58,8 @@ class RandomWrites:
                       "podReplacementPolicy"):
             if self.chance(7):
                 stage[field] = self.value(field)
+        if self.chance(8):
+            stage |= {"completionMode": "Indexed", "completions": 3, "indexes": self.value("indexes")}
         place = self.pick("template", "template", "template", "workerPool", "both", "none")
         if place in ("template", "both"):
             stage["template"] = self.template()
@@ -185,6 +187,13 @@ class RandomWrites:
             self._change_status(status)
         return status
 
+    def _place(self):
+        """Where a run's attempt is: in a pod, at a worker, or, which is wrong, both."""
+        pod = {"podName": self.pick("p", "q"), **({"podUID": self.pick("a", "b")} if self.chance(2) else {})}
+        worker = {"workerName": "w", "workerUID": self.pick("a", "b")}
+        place = self.pick(pod, pod, pod, worker, worker, {**pod, **worker})
+        return {**place, **({"alone": True} if self.chance(8) else {})}
+
     def _change_status(self, status):
         field = self.pick("attempt", "failures", "disruptions", "succeeded", "failed", "active", "notifications",
                           "suspendedSeconds", "startTime", "completionTime", "completions", "waiting", "runs", "stage",
@@ -212,10 +221,7 @@ class RandomWrites:
             "completionTime": lambda: self.pick(*TIMES),
             "completions": lambda: self.pick("0/1", "1/1", "0/3"),
             "waiting": lambda: dict(WAITING),
-            "runs": lambda: [{"index": 0, "attempt": self.pick(1, 2), "podName": self.pick("p", "q"), "startTime": TIMES[0],
-                              **({"podUID": self.pick("a", "b")} if self.chance(2) else {}),
-                              **({"workerUID": self.pick("a", "b")} if self.chance(4) else {}),
-                              **({"alone": True} if self.chance(8) else {})}],
+            "runs": lambda: [{"index": 0, "attempt": self.pick(1, 2), "startTime": TIMES[0], **self._place()}],
             "stage": lambda: self.pick("main", "encode", "upload"),
             "stages": lambda: [{"name": name, "phase": self.pick("Pending", "Running", "Succeeded", "Failed", "Skipped")}
                                for name in self.pick(["main"], ["main", "encode"], ["main", "upload", "encode"])],
