@@ -27,8 +27,6 @@ RULES = "x-kubernetes-validations"
 
 # A string, or a name that is no field of another.
 TOKEN = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?<![.\w])(self|oldSelf)\b""")
-
-
 # Up to a space that is in no string.
 WORD = re.compile(r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'"])+""")
 WIDTH = 105
@@ -40,15 +38,16 @@ SAME = {"name": "same", "expression":
 
 
 def _on(place, text):
-    """A rule's expression for a policy. `place`: "", ".spec" or ".status"."""
+    """A rule's expression for a policy. `place`: "", ".spec", ".status", or a field of these."""
     names = {"self": f"object{place}", "oldSelf": f"oldObject{place}"}
     return TOKEN.sub(lambda found: found[1] or names[found[2]], text)
 
 
 def _case(place, rule, is_field, creates):
     """{"met": what a right object meets, "message": what a refusal says, where that is computed "messageExpression",
-    and for a dear rule "sooner": what is asked before it}. `creates`: the policy is asked for creations too. The CRD asks a rule with oldSelf for updates
-    alone. `is_field`: the rule is asked where the field is there, and one with oldSelf where it was there, too."""
+    and for a dear rule "sooner": what is asked before it}. `creates`: the policy is asked for creations too. The CRD
+    asks a rule with oldSelf for updates alone. `is_field`: the rule is asked where the field is there, and one with
+    oldSelf where it was there, too."""
     text = rule["rule"]
     is_transition = any(found[2] == "oldSelf" for found in TOKEN.finditer(text))
     passes = []
