@@ -23,6 +23,7 @@ import re
 
 CORE = "x-holdfast-core"
 DEAR = "x-holdfast-dear"
+OURS = (CORE, DEAR)
 RULES = "x-kubernetes-validations"
 
 # A string, or a name that is no field of another.
@@ -95,7 +96,12 @@ def _wrapped(expression):
 
 # `reason` says how a CRD's refusal names the field, and has no place in a policy: each refusal is Invalid (422).
 WORDS = {"FieldValueForbidden": "Forbidden: ", "FieldValueRequired": "Required value: "}
-KNOWN = {"rule", "message", "messageExpression", "fieldPath", "reason", CORE, DEAR}
+KNOWN = {"rule", "message", "messageExpression", "fieldPath", "reason", *OURS}
+
+
+def for_crd(rule):
+    """The rule without our own marks, which no CRD may have."""
+    return {key: value for key, value in rule.items() if key not in OURS}
 
 
 def _take(schema, place, is_field=False):
@@ -104,7 +110,7 @@ def _take(schema, place, is_field=False):
     rules = schema.get(RULES, [])
     for rule in rules:
         assert set(rule) <= KNOWN, f"no policy can say {set(rule) - KNOWN}: {rule['rule']}"
-    kept = [{key: value for key, value in rule.items() if key != CORE} for rule in rules if rule.get(CORE)]
+    kept = [for_crd(rule) for rule in rules if rule.get(CORE)]
     if kept:
         schema[RULES] = kept
     else:
@@ -155,7 +161,8 @@ def take(crd):
     for name, on_whole in (("spec", of_main), ("status", of_status)):
         part = root["properties"][name]
         rules[name] = _take_fields(part, f".{name}") + on_whole + _take(part, f".{name}")
-    assert CORE not in str(crd), f"{CORE} is for rules on the whole object, its spec, its status and their fields"
+    left = [mark for mark in OURS if mark in str(crd)]
+    assert not left, f"{left} are for rules on the whole object, its spec, its status and their fields"
     resource = crd["spec"]["names"]["plural"]
     return [(resource, ["CREATE", "UPDATE"], [_case(*rule, creates=True) for rule in rules["spec"]]),
             (f"{resource}/status", ["UPDATE"], [_case(*rule, creates=False) for rule in rules["status"]])]

@@ -12,12 +12,12 @@ import re
 import pytest
 import yaml
 from crd_sources import policy_rules, read_whole
+from guard import for_crd
 from random_writes import WAITING, RandomWrites
 from resource_api import CRD_PATH, ROOT
 
 from localcluster import wait_for
 
-OURS = {"x-holdfast-core", "x-holdfast-dear"}
 WRITES = int(os.environ.get("GUARD_WRITES", "1500"))
 SEED = int(os.environ.get("GUARD_SEED", "1"))
 BEFORE = pathlib.Path(os.environ.get("GUARD_BEFORE", ROOT / "api/crd/durablejob.yaml"))
@@ -29,8 +29,7 @@ WHOLE = "whole.holdfast.dev"
 def put_rules(source, schema, depth):
     """Those of the object itself, and down to this depth of its fields."""
     if "x-kubernetes-validations" in source:
-        schema["x-kubernetes-validations"] = [
-            {key: value for key, value in rule.items() if key not in OURS} for rule in source["x-kubernetes-validations"]]
+        schema["x-kubernetes-validations"] = [for_crd(rule) for rule in source["x-kubernetes-validations"]]
     for name in schema.get("properties", {}) if depth else ():
         if name in source.get("properties", {}):
             put_rules(source["properties"][name], schema["properties"][name], depth - 1)
