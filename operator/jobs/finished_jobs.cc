@@ -18,7 +18,7 @@ constexpr std::chrono::minutes kHorizon{25};
 FinishedJobs::FinishedJobs(Dependencies dependencies, std::vector<std::string> namespaces)
     : deps_(std::move(dependencies)),
       left_(
-          deps_.loop, deps_.client, deps_.log, deps_.caches, deps_.memories,
+          deps_.loop, deps_.client, deps_.log, deps_.caches, deps_.memories, !namespaces.empty(),
           [this](const codecs::CachedJob& job) { uncount(job); }, deps_.look),
       settle_line_(deps_.loop, deps_.look),
       namespaces_(std::move(namespaces)) {

@@ -32,13 +32,14 @@ ReconcileResult after_error(const Error& error) {
 }  // namespace
 
 LeftJobs::LeftJobs(Loop& loop, kube::Client& client, Log log, const JobCaches& caches,
-                   const JobMemories& memories,
+                   const JobMemories& memories, bool roles,
                    std::function<void(const codecs::CachedJob& job)> comes_back,
                    std::function<void(const std::string& key)> read)
     : client_(client),
       log_(std::move(log)),
       caches_(caches),
       memories_(memories),
+      roles_(roles),
       comes_back_(std::move(comes_back)),
       read_(std::move(read)),
       looks_({loop, log_}, reads(), [this](std::string key) { return look(std::move(key)); }) {
@@ -93,10 +94,10 @@ void LeftJobs::lost(int shard) {
   for (const std::string& key : theirs) caches_.jobs()->drop(key);
 }
 
-// The Role goes with its namespace, so a job of a namespace that is gone is forbidden.
+// A ClusterRole stays when a namespace goes: then a refusal says nothing of the namespace.
 Task<bool> LeftJobs::is_gone(const Error& error, const std::string& namespace_) {
   if (error.code == ErrorCode::kNotFound) co_return true;
-  if (error.code != ErrorCode::kForbidden) co_return false;
+  if (error.code != ErrorCode::kForbidden || !roles_) co_return false;
   auto ask = is_of_gone_namespace(client_, error, namespace_);
   co_return co_await ask;
 }

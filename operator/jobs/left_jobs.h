@@ -49,9 +49,10 @@ class LeftJobs {
   static constexpr std::chrono::seconds kLongestRetry{30};
 
   // `comes_back` gets a job that was settled before, and is in the cache again. `read`: of a job that
-  // is in the cache, once is_sought() is false.
+  // is in the cache, once is_sought() is false. `roles`: each namespace has a Role for the operator,
+  // which goes with it.
   LeftJobs(Loop& loop, kube::Client& client, Log log, const JobCaches& caches,
-           const JobMemories& memories,
+           const JobMemories& memories, bool roles,
            std::function<void(const codecs::CachedJob& job)> comes_back,
            std::function<void(const std::string& key)> read);
   ~LeftJobs() { stop(); }
@@ -78,6 +79,7 @@ class LeftJobs {
   const Log log_;
   const JobCaches& caches_;
   const JobMemories& memories_;
+  const bool roles_;
   const std::function<void(const codecs::CachedJob&)> comes_back_;
   const std::function<void(const std::string&)> read_;
   // True: its next read has not begun. An answer under way may be older than what led here.

@@ -216,7 +216,9 @@ def test_listed_namespaces_and_no_others_get_rights_on_jobs(helm):
     objects = helm.objects({"watchNamespaces": ["media", "proofs"], "workerNamespaces": ["media"]})
     everywhere = pick(objects, "ClusterRole", name="holdfast")
     assert {rule["resources"][0] for rule in everywhere["rules"]} == {
-        "nodes", "validatingadmissionpolicies", "validatingadmissionpolicybindings"}
+        "namespaces", "nodes", "validatingadmissionpolicies", "validatingadmissionpolicybindings"}
+    [namespaces] = [rule for rule in everywhere["rules"] if rule["resources"] == ["namespaces"]]
+    assert (namespaces["resourceNames"], namespaces["verbs"]) == (["media", "proofs"], ["get"])
     writers = [item["metadata"]["namespace"] for item in objects if item["kind"] == "Role" and any(
         "leases" in rule["resources"] and "update" in rule["verbs"] for rule in item["rules"])]
     assert sorted(writers) == ["holdfast-system", "media"]

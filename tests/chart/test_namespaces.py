@@ -27,6 +27,10 @@ def listed(helm, cluster, *names):
     return [f"--watch-namespace={name}" for name in names], kubeconfig
 
 
+def may_ask_for(cluster, name):
+    return cluster.kubectl("auth", "can-i", "get", f"namespaces/{name}", "--as", ACCOUNT, check=False).returncode == 0
+
+
 @pytest.fixture(scope="module")
 def chat(tmp_path_factory):
     """A target that takes nothing."""
@@ -49,6 +53,8 @@ def test_a_listed_namespace_that_is_deleted_keeps_nobody_elses_jobs(helm, cluste
         assert settle(stays, "after")["phase"] == "Succeeded"
         assert operator.get("/readyz")[0] == 200
         assert operator.get("/healthz")[0] == 200
+        assert may_ask_for(cluster, "leaves"), "it cannot find out that its own Role went with the namespace"
+        assert not may_ask_for(cluster, "default")
 
 
 def test_a_listed_namespace_goes_although_a_target_was_not_told(helm, cluster, chat, tmp_path):

@@ -35,10 +35,14 @@ class Typist:
         return self
 
     def __exit__(self, *_):
-        for child in [*self.children(), self.pid]:
-            os.kill(child, signal.SIGKILL)
+        # A shell that is stopped waits for no child, so the number of one that ends now stays its own.
+        os.kill(self.pid, signal.SIGSTOP)
+        _, status = os.waitpid(self.pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            for child in [*self.children(), self.pid]:
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
         os.close(self.terminal)
-        os.waitpid(self.pid, 0)
 
     def children(self):
         """Of the shell."""

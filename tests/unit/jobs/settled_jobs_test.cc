@@ -365,6 +365,27 @@ TEST_F(SettledJobsTest, AJobOfANamespaceThatIsGoneIsGone) {
       << "the pod that is left here leads back, and waits longer each time";
 }
 
+// It has no right to read one. An API server that has just started refuses what it grants, too.
+TEST_F(SettledJobsTest, ARefusedReadOfAnOperatorOfAllNamespacesAsksForNoNamespace) {
+  job("a");
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return !world_.all("pods").empty(); }, seconds(10)));
+  int refused = 0;
+  int asked = 0;
+  refuse_ = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    asked += request.target == "/api/v1/namespaces/default" ? 1 : 0;
+    if (!request.target.starts_with(std::string(kJobs) + "/")) return std::nullopt;
+    ++refused;
+    return ApiAnswer{403, "{}", 0};
+  };
+  world_.remove(std::string(kJobs) + "/a");
+  world_.run(seconds(30));
+  refuse_ = nullptr;
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(asked, 0);
+  EXPECT_TRUE(world_.run_until([&] { return !is_held(); }, minutes(1)));
+}
+
 // One tenant's 500 jobs that went, and that nobody may read, cost a bounded number of requests, and
 // another tenant's job is read in its turn.
 TEST_F(SettledJobsTest, JobsThatMayNotBeReadCostFewRequestsAndHoldUpNoOtherNamespace) {
