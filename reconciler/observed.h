@@ -224,7 +224,7 @@ struct DeletionTrouble {
 // Whether a job that has ended may be settled: replicas do not watch it any more then.
 enum class Settling {
   kWithAWrite,  // with any write of its status
-  kNotYet,      // the batch/v1 Job that it runs does not report its end yet
+  kNotYet,      // the batch/v1 Job that it runs neither reports its end nor leads back to it
   kNow,         // and a write of its own, if there is no other
 };
 
@@ -249,6 +249,8 @@ struct Observed {
   // there for anything.
   bool may_lose_rights = false;
   Settling settling = Settling::kWithAWrite;
+  // False: the batch/v1 Job that it runs does not report its end yet.
+  bool mirrored = true;
   // How long the watches have been live without a gap.
   Duration live_for{0};
   // The highest attempt that a pod of the job has ever shown to this process; see kMostAhead.

@@ -172,6 +172,15 @@ kube::ObjectPtr packed(const Cached& cached, Content content, kube::PackedObject
 }
 
 kube::ObjectPtr rest_of(const CachedJob& cached) {
+  // The batch/v1 Job that it runs mirrors its conditions and counts. Its time to live is that
+  // Job's.
+  if (!cached.source.empty()) {
+    auto whole = std::make_shared<CachedJob>(cached);
+    for (reconciler::HistoryEntry& entry : whole->job.status.history) {
+      std::string().swap(entry.message);
+    }
+    return whole;
+  }
   reconciler::Job rest = cached.job;
   std::erase_if(rest.status.conditions, [](const reconciler::Condition& condition) {
     return condition.type != kKeptCondition;
@@ -185,17 +194,7 @@ kube::ObjectPtr decode_cached_job(const JsonView& json) {
   JobPtr object = decode_job(json);
   if (!object) return nullptr;
   const CachedJob& cached = *object;
-  if (!is_terminal(cached.job.status.phase)) return object;
-  // The batch/v1 Job that it runs mirrors its conditions and counts. Its time to live is that
-  // Job's.
-  if (!cached.source.empty()) {
-    auto whole = std::make_shared<CachedJob>(cached);
-    for (reconciler::HistoryEntry& entry : whole->job.status.history) {
-      std::string().swap(entry.message);
-    }
-    return whole;
-  }
-  return rest_of(cached);
+  return is_terminal(cached.job.status.phase) ? rest_of(cached) : object;
 }
 
 kube::ObjectPtr settled_job(const CachedJob& job, const reconciler::Status& status,

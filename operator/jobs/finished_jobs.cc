@@ -86,7 +86,7 @@ void FinishedJobs::uncount(const codecs::CachedJob& job) {
 // A job that ended just now waits for nobody: their number is bounded by the jobs that end.
 reconciler::Settling FinishedJobs::settling(const codecs::CachedJob& job) {
   const auto& ended = job.job.status.completion_time;
-  if (!deps_.neighbours.is_mirrored(job)) return reconciler::Settling::kNotYet;
+  if (deps_.neighbours.mirror(job) == Mirror::kNothing) return reconciler::Settling::kNotYet;
   if (!ended) return reconciler::Settling::kWithAWrite;
   // The API server may not know the field. A write for it alone would be one each time.
   if (deps_.caches.jobs()->is_unselected()) return reconciler::Settling::kWithAWrite;

@@ -15,25 +15,31 @@
 
 namespace holdfast::jobs {
 
+// What the batch/v1 Job that a DurableJob runs says of it.
+enum class Mirror {
+  kDone,       // its end; or it runs none
+  kLeadsBack,  // its name and UID. A replica that knows the Job alone finds the DurableJob
+  kNothing,
+};
+
 class JobNeighbours {
  public:
   // `places`: null: there are no pools. `courier`: null: there are no targets. `guard`: null:
-  // nobody looks for it, and none is required. `is_mirrored`: the batch/v1 Job that it runs, if it
-  // runs one, reports its end.
-  using IsMirrored = std::function<bool(const codecs::CachedJob& job)>;
+  // nobody looks for it, and none is required.
+  using MirrorOf = std::function<Mirror(const codecs::CachedJob& job)>;
   JobNeighbours(Permits& permits, Places* places, Courier* courier, const observe::Guard* guard,
-                IsMirrored is_mirrored)
+                MirrorOf mirror)
       : permits_(permits),
         places_(places),
         courier_(courier),
         guard_(guard),
-        is_mirrored_(std::move(is_mirrored)) {}
+        mirror_(std::move(mirror)) {}
 
   // The place of each attempt on a worker, as a pod.
   void show_slots(const codecs::CachedJob& job, reconciler::JobView& view) const;
   void observe(const codecs::CachedJob& job, reconciler::Observed& observed) const;
 
-  bool is_mirrored(const codecs::CachedJob& job) const { return is_mirrored_(job); }
+  Mirror mirror(const codecs::CachedJob& job) const { return mirror_(job); }
 
   // This replica holds the job: see Courier.
   void deliver(const codecs::CachedJob& job) const;
@@ -50,7 +56,7 @@ class JobNeighbours {
   Places* const places_;
   Courier* const courier_;
   const observe::Guard* const guard_;
-  const IsMirrored is_mirrored_;
+  const MirrorOf mirror_;
 };
 
 }  // namespace holdfast::jobs

@@ -50,11 +50,14 @@ void LaneController::look_at_all_of(const std::set<int>& shards) {
   });
 }
 
-bool LaneController::is_mirrored(const codecs::CachedJob& durable) const {
+jobs::Mirror LaneController::mirror_of(const codecs::CachedJob& durable) const {
   const std::vector<BatchJobPtr> owners = facts_.owners(durable);
-  return batch_jobs_->version(durable.namespace_) != 0 &&
-         std::all_of(owners.begin(), owners.end(),
-                     [](const BatchJobPtr& owner) { return owner->finished; });
+  const auto all = [&](auto what) { return std::all_of(owners.begin(), owners.end(), what); };
+  if (batch_jobs_->version(durable.namespace_) == 0) return jobs::Mirror::kNothing;
+  if (all([](const BatchJobPtr& owner) { return owner->finished; })) return jobs::Mirror::kDone;
+  const bool lead_back =
+      all([&](const BatchJobPtr& owner) { return facts_.leads_back(*owner, durable); });
+  return lead_back ? jobs::Mirror::kLeadsBack : jobs::Mirror::kNothing;
 }
 
 // ---- What the caches show.
@@ -132,6 +135,7 @@ lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJ
   const std::optional<lane::Record> record = lane::record_of(job);
   const std::string name = record ? record->name : lane::first_name(job);
   keep = jobs_.get(job.namespace_ + "/" + name);
+  if (!keep && memory.settled && memory.settled->name == name) keep = memory.settled;
   if (keep) {
     view.durable = lane::DurableView{&keep->job, keep->owner_uid, lane::parse_source(keep->source)};
   }

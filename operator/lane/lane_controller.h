@@ -20,6 +20,7 @@
 #include "client/controller/controller.h"
 #include "client/controller/reconcile_pool.h"
 #include "operator/codecs/pod_codec.h"
+#include "operator/jobs/job_neighbours.h"
 #include "operator/lane/lane_facts.h"
 #include "operator/lane/lane_requests.h"
 
@@ -44,7 +45,7 @@ class LaneController : public controller::Controller {
     // False: its rights in a namespace go with the namespace.
     bool keeps_rights;
     std::function<reconciler::GuardView()> guard;
-    // Of DurableJobs: it is mirrored, so it may be settled now; it is there, and the cache lacks
+    // Of DurableJobs: it is mirrored, so the cache may lose it; it is there, and the cache lacks
     // it.
     std::function<void(const std::string& key)> mirrored;
     std::function<void(const std::string& key)> look_for;
@@ -57,8 +58,8 @@ class LaneController : public controller::Controller {
   // The shards were gained or kept, or their pods are in the cache now.
   void look_at_all(int shard) override { look_at_all_of({shard}); }
   void look_at_all_of(const std::set<int>& shards);
-  // No Job has to report the end of this DurableJob any more.
-  bool is_mirrored(const codecs::CachedJob& durable) const;
+  // Done: no Job has to report the end of this DurableJob any more.
+  jobs::Mirror mirror_of(const codecs::CachedJob& durable) const;
   void time_travelled() override { memory_.clear(); }
 
  private:

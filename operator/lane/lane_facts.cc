@@ -65,6 +65,13 @@ std::vector<BatchJobPtr> LaneFacts::owners(const codecs::CachedJob& durable) con
   return deps_.batch_jobs.by_index(kByUid, in_namespace(durable.namespace_, durable.owner_uid));
 }
 
+bool LaneFacts::leads_back(const CachedBatchJob& job, const codecs::CachedJob& durable) const {
+  const std::optional<lane::Record> record = job.job ? lane::record_of(*job.job) : std::nullopt;
+  return record == lane::Record{durable.name, durable.uid} &&
+         deps_.membership.shard_of(lane_shard_key(job, {})) ==
+             deps_.membership.shard_of(reconciler::shard_key(durable.job));
+}
+
 bool LaneFacts::holds_shard_of(const codecs::CachedJob& durable) const {
   return deps_.membership.holds(reconciler::shard_key(durable.job));
 }

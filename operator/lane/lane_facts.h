@@ -69,6 +69,9 @@ class LaneFacts {
   bool has_read(int shard, const std::string& namespace_) const {
     return deps_.watched_shards.read(shard, namespace_);
   }
+  // A replica that has the Job, and not the DurableJob that it runs, reads that one. It is the
+  // replica that has the DurableJob's shard.
+  bool leads_back(const CachedBatchJob& job, const codecs::CachedJob& durable) const;
   // Pods of this DurableJob; none: they are not all in the cache.
   std::optional<std::int64_t> ready_pods(const codecs::CachedJob& durable) const;
   bool is_selected(const std::string& namespace_) const;

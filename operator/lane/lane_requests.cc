@@ -185,7 +185,13 @@ Result<> LaneRequests::await_watch(const lane::BatchJob& job, const JsonView& li
   // The Job's queue came or went after the DurableJob was made. The replica that has its shard works
   // on both.
   const codecs::JobPtr durable = codecs::decode_job(live);
+  if (durable && durable->job.status.settled && is_terminal(durable->job.status.phase)) {
+    memory.settled = durable;
+    look_again(job);
+    return Unit{};
+  }
   if (durable && !deps_.facts.holds_shard_of(*durable)) return Unit{};
+  if (durable) deps_.look_for(durable->key());
   controller::raise(memory.durable_version, live);
   if (memory.durable_version <= deps_.facts.durable_version(job.namespace_)) {
     return make_error(ErrorCode::kConflict, "the watch does not show the Job's DurableJob");
@@ -203,10 +209,7 @@ Task<Result<>> LaneRequests::look(const lane::BatchJob& job, LaneMemoryPtr memor
   kube::Object meta;
   const bool is_there = live && kube::decode_meta(*live, meta) && meta.uid == record->uid &&
                         meta.owner_uid == job.uid;
-  if (is_there) {
-    deps_.look_for(job.namespace_ + "/" + record->name);
-    co_return await_watch(job, *live, *memory);
-  }
+  if (is_there) co_return await_watch(job, *live, *memory);
   memory->gone = record->uid;
   look_again(job);
   co_return Unit{};

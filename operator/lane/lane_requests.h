@@ -34,6 +34,8 @@ struct LaneMemory {
   std::optional<std::string> refusal;
   std::optional<lane::View::Refused> refused;
   std::optional<SteadyTime> last_write;  // of the Job's status
+  // The DurableJob, as read: it has ended, and no watch shows it, because it is settled.
+  codecs::JobPtr settled;
   std::string gone;  // UID of the recorded DurableJob, if a live read has shown that it is gone
 };
 using LaneMemoryPtr = std::shared_ptr<LaneMemory>;

@@ -98,8 +98,9 @@ Manager::Manager(Dependencies deps, Config config, controller::ReconcilePool::Me
                        jobs::JobNeighbours(queue_controller_.permits(), &pool_controller_.places(),
                                            &notifier_, observed_.guard.get(),
                                            [this](const codecs::CachedJob& job) {
-                                             return job.source.empty() ||
-                                                    (lane_ && lane_->controller->is_mirrored(job));
+                                             if (job.source.empty()) return jobs::Mirror::kDone;
+                                             return lane_ ? lane_->controller->mirror_of(job)
+                                                          : jobs::Mirror::kNothing;
                                            })},
                       of_namespaces(std::move(config.jobs), config.namespaces),
                       std::move(metrics)) {

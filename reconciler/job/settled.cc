@@ -15,6 +15,7 @@ bool lacks_settled(const JobView& view) {
 
 bool is_at_rest(const JobView& view) {
   if (!view.job.status.settled || !may_settle(view, view.job.status)) return false;
+  if (!view.observed.mirrored) return false;
   const bool has_pod = std::any_of(view.pods.begin(), view.pods.end(), [](const PodView& pod) {
     return !pod.slot && (!pod.ended() || pod.has_finalizer);
   });

@@ -463,22 +463,72 @@ TEST_F(SettledJobsTest, FinishedJobsOfAnEarlierVersionAreSettledAFewInASecond) {
   EXPECT_TRUE(world_.run_until([&] { return settled() == 60; }, seconds(5)));
 }
 
-TEST_F(SettledJobsTest, TheDurableJobOfABatchJobIsSettledOnceThatReportsItsEnd) {
-  std::vector<std::string> ends;
-  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
-    if (request.method != "PUT") return std::nullopt;
-    const bool is_batch = request.target.starts_with(kBatchJobs);
-    const bool has_ended = request.body.find("\"Complete\"") != std::string::npos;
-    const bool settles = request.body.find("\"settled\":true") != std::string::npos;
-    if (is_batch && has_ended) ends.push_back("its Job");
-    if (!is_batch && has_ended) ends.push_back(settles ? "settled" : "ended");
-    return std::nullopt;
-  };
-  batch_job("pi");
+// Notes the writes that end the batch/v1 Job "pi" and its DurableJob.
+class MirroredEnds : public SettledJobsTest {
+ protected:
+  MirroredEnds() {
+    refuse_ = [this](const ApiRequest& request) -> std::optional<ApiAnswer> {
+      if (request.method != "PUT") return std::nullopt;
+      const bool is_batch = request.target.starts_with(kBatchJobs);
+      if (is_batch && (refuses_ || (forgets_ && has_uid(request.body))))
+        return ApiAnswer{503, "{}", 0};
+      const bool has_ended = request.body.find("\"Complete\"") != std::string::npos;
+      const bool settles = request.body.find("\"settled\":true") != std::string::npos;
+      if (has_ended) ends_.push_back(is_batch ? "its Job" : settles ? "settled" : "ended");
+      return std::nullopt;
+    };
+    batch_job("pi");
+  }
+  ~MirroredEnds() override { refuse_ = nullptr; }
+  bool has_uid(const std::string& text) const {
+    const Json durable = world_.find("durablejobs", "pi");
+    return !durable.is_null() &&
+           text.find(string_at(at(durable, "metadata"), "uid")) != std::string::npos;
+  }
+  bool is_known() const { return has_uid(world_.find("jobs", "pi").dump()); }
+  bool is_complete() const {
+    return at(world_.find("jobs", "pi"), "status").dump().find("\"Complete\"") != std::string::npos;
+  }
+
+  bool refuses_ = false;  // all writes of the Job's status
+  bool forgets_ = false;  // those with the DurableJob's UID
+  std::vector<std::string> ends_;
+};
+
+TEST_F(MirroredEnds, TheEndSettlesTheDurableJobOfABatchJobThatKnowsIt) {
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return is_known(); }, seconds(10)));
+  refuses_ = true;
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("pi") && !is_held(); }, seconds(10)));
+  world_.run(minutes(2));
+  refuses_ = false;
+  EXPECT_TRUE(world_.run_until([&] { return is_complete(); }, minutes(2)));
+  EXPECT_EQ(ends_, (std::vector<std::string>{"settled", "its Job"}));
+  EXPECT_EQ(reads_.size(), 0u) << "it stays in the cache until its Job reports the end";
+}
+
+TEST_F(MirroredEnds, TheDurableJobOfABatchJobThatDoesNotKnowItIsSettledAfterThatsEnd) {
+  forgets_ = true;
   start();
   succeed();
-  EXPECT_TRUE(world_.run_until([&] { return is_settled("pi") && !is_held(); }, seconds(10)));
-  EXPECT_EQ(ends, (std::vector<std::string>{"ended", "its Job", "settled"}));
+  ASSERT_TRUE(world_.run_until([&] { return !ends_.empty() && !is_held(); }, seconds(10)));
+  forgets_ = false;
+  EXPECT_TRUE(world_.run_until([&] { return is_settled("pi"); }, minutes(2)));
+  EXPECT_EQ(ends_, (std::vector<std::string>{"ended", "its Job", "settled"}));
+}
+
+TEST_F(MirroredEnds, AnEndThatWasSettledByAReplicaThatDiedIsMirrored) {
+  start();
+  ASSERT_TRUE(world_.run_until([&] { return is_known(); }, seconds(10)));
+  refuses_ = true;
+  succeed();
+  ASSERT_TRUE(world_.run_until([&] { return is_settled("pi") && !is_held(); }, seconds(10)));
+  world_.stop();
+  refuses_ = false;
+  start();
+  EXPECT_TRUE(world_.run_until([&] { return is_complete(); }, seconds(3)))
+      << "no watch has to show the DurableJob first";
 }
 
 TEST_F(SettledJobsTest, AnEndThatABatchJobDoesNotReportYetIsFoundAlthoughItIsSettled) {
