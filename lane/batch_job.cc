@@ -1,6 +1,8 @@
 #include "lane/batch_job.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "reconciler/names.h"
 
@@ -70,6 +72,11 @@ bool has_queue(const Json& metadata) {
 std::string first_name(const BatchJob& job) {
   const bool fits = job.name.size() + tail_of(job) <= kNameLimit;
   return fits && job.name.find('.') == std::string::npos ? job.name : second_name(job);
+}
+
+bool keeps_its_name(const BatchJob& job) {
+  constexpr std::size_t kLongestTail = 1 + std::numeric_limits<std::int32_t>::digits10 + 1;
+  return job.name.size() + kLongestTail <= kNameLimit && job.name.find('.') == std::string::npos;
 }
 
 std::string second_name(const BatchJob& job) {

@@ -59,6 +59,8 @@ bool has_queue(const Json& metadata);
 
 // The name that the DurableJob gets: the Job's, if it can be the name of a DurableJob.
 std::string first_name(const BatchJob& job);
+// Its DurableJob has the Job's own name, whatever becomes of its spec.
+bool keeps_its_name(const BatchJob& job);
 // If another object has that name already.
 std::string second_name(const BatchJob& job);
 

@@ -40,8 +40,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return utf8_prefix(std::move(text), kMostText);
 }
 
-// Steps 1 and 2. The first step is a write even if it changes nothing: it proves that the Job is as
-// this replica knows it.
+// Steps 1 and 2. The record of a name stays, so a later name of the Job cannot be another one.
 void create(const View& view, const std::string& name, const Mapped& mapped, Decision& decision) {
   if (view.guard.holds) {
     decision.wake_after = reconciler::kGuardLook;
@@ -51,9 +50,8 @@ void create(const View& view, const std::string& name, const Mapped& mapped, Dec
     }
     return;
   }
-  Json status = view.job.status;
-  if (!view.job.suspended()) go_on(status, view.now);
-  decision.status = StatusWrite{with_record(view.job, {name, ""}), std::move(status)};
+  const bool is_own_name = name == view.job.name && keeps_its_name(view.job);
+  if (!is_own_name) write(view, with_record(view.job, {name, ""}), view.job.status, decision);
   decision.creation =
       Creation{name, creation_body(view.job, name, mapped, view.shard_label, view.keeps_rights)};
   decision.events.push_back(Event{false, "DurableJobCreated", "Created DurableJob " + name});
@@ -84,7 +82,7 @@ void begin(const View& view, const std::string& name, Decision& decision) {
   create(view, name, mapped, decision);
 }
 
-// The record has a name, and nobody has seen the DurableJob yet.
+// Nobody has seen the DurableJob yet.
 void go_on_creating(const View& view, const Record& record, Decision& decision) {
   if (view.refusal) return fail(view, "NotSupported", *view.refusal, decision);
   if (!view.name_taken) return begin(view, record.name, decision);
@@ -171,28 +169,23 @@ Decision decide(const View& view) {
   Decision decision;
   const BatchJob& job = view.job;
   if (job.deleting || is_finished(job.status)) return decision;
-  const std::optional<Record> record = record_of(job);
-  if (!record) {
-    if (!job.suspended() || has_nothing_to_do(job)) {
-      begin(view, view.name_taken ? second_name(job) : first_name(job), decision);
-      return decision;
-    }
-    Json status = job.status;
-    rest(status, view.now);
-    write(view, job.metadata, std::move(status), decision);
-    return decision;
-  }
+  const std::optional<Record> recorded = record_of(job);
+  const Record record = recorded.value_or(Record{first_name(job), ""});
   const bool is_there = view.durable && view.durable->owner_uid == job.uid &&
-                        (record->uid.empty() || view.durable->job->uid == record->uid);
+                        (record.uid.empty() || view.durable->job->uid == record.uid);
   if (is_there) {
     const auto change = change_of(job, *view.durable->job, view.durable->source);
     if (change) sync(view, *change, decision);
-    mirror(view, *record, change, decision);
-  } else if (record->uid.empty()) {
-    go_on_creating(view, *record, decision);
+    mirror(view, record, change, decision);
+  } else if (!recorded && job.suspended() && !has_nothing_to_do(job)) {
+    Json status = job.status;
+    rest(status, view.now);
+    write(view, job.metadata, std::move(status), decision);
+  } else if (record.uid.empty()) {
+    go_on_creating(view, record, decision);
   } else if (view.is_gone) {
     fail(view, "DurableJobDeleted",
-         "DurableJob " + record->name + " was deleted while it ran this Job", decision);
+         "DurableJob " + record.name + " was deleted while it ran this Job", decision);
   } else {
     decision.look = true;
   }
@@ -200,10 +193,11 @@ Decision decide(const View& view) {
 }
 
 bool is_stray(const BatchJob& job, const reconciler::Job& durable) {
-  const std::optional<Record> record = record_of(job);
-  if (!record || job.deleting || durable.deleting) return false;
+  if (job.deleting || durable.deleting) return false;
   const bool is_over = is_finished(job.status);
   if (is_over && is_terminal(durable.status.phase)) return false;
+  const std::optional<Record> record = record_of(job);
+  if (!record) return is_over;
   if (!record->uid.empty()) return durable.uid != record->uid;
   return is_over || durable.name != record->name;
 }

@@ -3,12 +3,13 @@
 // Every write has a precondition, and the next decision starts from what the API server has. So the
 // process may die between any two writes:
 //
-//   1. the Job's status: the name of its DurableJob, startTime      compare-and-swap
+//   1. the Job's status: the name of its DurableJob                 compare-and-swap
 //   2. the DurableJob, owned by the Job                             the name is the Job's alone
 //   3. the Job's status: the DurableJob's UID, counts, conditions   compare-and-swap, many times
 //
-// Step 1 is repeated before each try of step 2, so only a replica that knows the Job as it is
-// creates anything. Once step 3 has the UID, nothing is created any more.
+// Step 1 is left out if the name is the Job's own. Without it, a live read of the Job comes before
+// step 2. So only a replica that knows the Job as it is creates anything. Once step 3 has the UID,
+// nothing is created any more.
 #pragma once
 
 #include <optional>
@@ -82,7 +83,8 @@ struct Patch {
   Refusals refused;
 };
 
-// Performed in this order.
+// Performed in this order. A creation without a status needs a live read of the Job first: it must
+// be as it was for the decision.
 struct Decision {
   std::optional<Patch> patch;  // of the DurableJob
   std::optional<StatusWrite> status;

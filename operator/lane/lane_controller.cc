@@ -181,7 +181,9 @@ Task<controller::ReconcileResult> LaneController::reconcile(std::string key) {
     co_return result;
   }
   // A Job that has begun goes on, whatever its namespace's labels are now.
-  if (!facts_.is_selected(found->namespace_) && !lane::record_of(*job)) co_return result;
+  const bool has_begun =
+      lane::record_of(*job) || !facts_.owned(found->namespace_, found->uid).empty();
+  if (!has_begun && !facts_.is_selected(found->namespace_)) co_return result;
   auto strays = requests_.delete_strays(*job, *claim);
   const Result<> cleared = co_await strays;
   if (!cleared) {

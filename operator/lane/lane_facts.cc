@@ -33,6 +33,13 @@ std::string lane_shard_key(const CachedBatchJob& job, const std::vector<codecs::
   return job.has_queue ? job.namespace_ : job.uid;
 }
 
+bool leads_back(const CachedBatchJob& job, const codecs::CachedJob& durable, int shards) {
+  const std::optional<lane::Record> record = job.job ? lane::record_of(*job.job) : std::nullopt;
+  const int its_own = reconciler::shard_of(lane_shard_key(job, {}), shards);
+  return record == lane::Record{durable.name, durable.uid} &&
+         its_own == reconciler::shard_of(reconciler::shard_key(durable.job), shards);
+}
+
 bool any_runs(const std::vector<codecs::JobPtr>& owned) {
   return std::any_of(owned.begin(), owned.end(), [](const codecs::JobPtr& one) {
     return !is_terminal(one->job.status.phase) && !one->job.deleting;
@@ -63,13 +70,6 @@ std::vector<codecs::JobPtr> LaneFacts::owned(const std::string& ns, const std::s
 
 std::vector<BatchJobPtr> LaneFacts::owners(const codecs::CachedJob& durable) const {
   return deps_.batch_jobs.by_index(kByUid, in_namespace(durable.namespace_, durable.owner_uid));
-}
-
-bool LaneFacts::leads_back(const CachedBatchJob& job, const codecs::CachedJob& durable) const {
-  const std::optional<lane::Record> record = job.job ? lane::record_of(*job.job) : std::nullopt;
-  return record == lane::Record{durable.name, durable.uid} &&
-         deps_.membership.shard_of(lane_shard_key(job, {})) ==
-             deps_.membership.shard_of(reconciler::shard_key(durable.job));
 }
 
 bool LaneFacts::holds_shard_of(const codecs::CachedJob& durable) const {

@@ -27,6 +27,10 @@ bool counts_as_ready(const codecs::PodPtr& pod);
 // DurableJobs that the Job owns.
 std::string lane_shard_key(const CachedBatchJob& job, const std::vector<codecs::JobPtr>& owned);
 
+// A replica that has the Job, and not the DurableJob that it runs, reads that one. It is the replica
+// that has the DurableJob's shard, one of `shards`.
+bool leads_back(const CachedBatchJob& job, const codecs::CachedJob& durable, int shards);
+
 // One of these DurableJobs has not ended, and is not being deleted.
 bool any_runs(const std::vector<codecs::JobPtr>& owned);
 
@@ -69,9 +73,9 @@ class LaneFacts {
   bool has_read(int shard, const std::string& namespace_) const {
     return deps_.watched_shards.read(shard, namespace_);
   }
-  // A replica that has the Job, and not the DurableJob that it runs, reads that one. It is the
-  // replica that has the DurableJob's shard.
-  bool leads_back(const CachedBatchJob& job, const codecs::CachedJob& durable) const;
+  bool leads_back(const CachedBatchJob& job, const codecs::CachedJob& durable) const {
+    return lane_controller::leads_back(job, durable, deps_.membership.shards());
+  }
   // Pods of this DurableJob; none: they are not all in the cache.
   std::optional<std::int64_t> ready_pods(const codecs::CachedJob& durable) const;
   bool is_selected(const std::string& namespace_) const;

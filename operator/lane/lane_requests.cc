@@ -54,6 +54,11 @@ Task<Result<>> LaneRequests::perform(const lane::BatchJob& job, const lane::Deci
     const Result<> done = co_await task;
     if (!done) co_return done.error();
   }
+  if (decision.creation && !decision.status) {
+    auto known = is_current(job);
+    const Result<> current = co_await known;
+    if (!current) co_return current.error();
+  }
   if (decision.creation) {
     auto task = create(job, *decision.creation, memory, claim);
     const Result<> done = co_await task;

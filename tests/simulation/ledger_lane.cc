@@ -173,9 +173,9 @@ bool LaneLedger::is_stray(const Json& durable) const {
   gateway_.server().for_each("jobs", [&](const Json& job) {
     if (uid_of(job) != owner) return;
     const std::string named = recorded_uid(job);
-    is_stray = named.empty() ? !outcome_of(job).empty() ||
-                                   recorded_name(job) != string_at(at(durable, "metadata"), "name")
-                             : named != uid_of(durable);
+    const std::string name = recorded_name(job);
+    const bool is_obsolete = !name.empty() && name != string_at(at(durable, "metadata"), "name");
+    is_stray = named.empty() ? !outcome_of(job).empty() || is_obsolete : named != uid_of(durable);
   });
   return is_stray;
 }

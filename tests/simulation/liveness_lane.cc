@@ -36,8 +36,10 @@ bool Liveness::has_pods(const std::string& durable_uid) const {
 void Liveness::look_at_batch_job(const Json& job) {
   if (is_deleting(job) || !outcome_of(job).empty()) return;
   const std::string key = "Job " + key_of(job);
-  const Json* const durable = gateway_.server().find(
-      "durablejobs", string_at(at(job, "metadata"), "namespace"), recorded_name(job));
+  const std::string name = recorded_name(job);
+  const Json& meta = at(job, "metadata");
+  const Json* const durable = gateway_.server().find("durablejobs", string_at(meta, "namespace"),
+                                                     name.empty() ? string_at(meta, "name") : name);
   const std::string recorded = recorded_uid(job);
   const bool is_mine = durable && controller_uid(*durable) == uid_of(job) &&
                        (recorded.empty() || recorded == uid_of(*durable));

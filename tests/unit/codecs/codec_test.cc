@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "client/kube/packed.h"
+#include "operator/codecs/at_rest.h"
 #include "operator/codecs/job_codec.h"
 #include "operator/codecs/pod_codec.h"
 #include "operator/injection/pod_body.h"
@@ -603,6 +605,21 @@ TEST(JobCodec, AFinishedJobsConditionsStayWithinTheirLimit) {
   const reconciler::Status written = finished_status(now, decided);
   EXPECT_EQ(written.conditions.size(), 16U);
   EXPECT_NE(written.condition("NotificationFailed"), nullptr);
+}
+
+TEST(JobCodec, ASettledJobKeepsWhatItsBatchV1JobReports) {
+  Json job = job_json();
+  job["metadata"]["annotations"][reconciler::kBatchJobAnnotation] = "fields-template";
+  const JobPtr of_lane = decode_job(document(job));
+  reconciler::Status status = of_lane->job.status;
+  status.conditions = {{"FailureTarget", true, "DeadlineExceeded", "out of time", Time{}}};
+  const auto kept = [&](const CachedJob& of) {
+    const auto whole = kube::as<CachedJob>(kube::whole(settled_job(of, status, 18)));
+    EXPECT_EQ(whole->version, 18U);
+    return whole->job.status.condition("FailureTarget") != nullptr;
+  };
+  EXPECT_TRUE(kept(*of_lane));
+  EXPECT_FALSE(kept(*decode_job(document(job_json())))) << "nobody reads them";
 }
 
 TEST(JobCodec, TheRecordOfABatchV1JobIsBounded) {

@@ -24,16 +24,44 @@ World running() {
   return world;
 }
 
-TEST(LaneDecide, TheNameIsWrittenBeforeTheDurableJobIsMade) {
+TEST(LaneDecide, ADurableJobWithTheJobsNameIsMadeAtOnce) {
   World world;
   const Decision decision = world.decide();
-  ASSERT_TRUE(decision.status && decision.creation);
-  EXPECT_EQ(record_of(world.job), std::nullopt);
+  EXPECT_FALSE(decision.status);
+  ASSERT_TRUE(decision.creation);
+  EXPECT_EQ(decision.creation->name, "pi");
   world.perform(decision);
-  EXPECT_EQ(record_of(world.job), (Record{"pi", ""}));
-  EXPECT_EQ(string_at(world.job.status, "startTime"), "2026-03-01T12:00:00Z");
   world.step();
   EXPECT_EQ(record_of(world.job), (Record{"pi", "durable-uid-1"}));
+  EXPECT_EQ(string_at(world.job.status, "startTime"), "2026-03-01T12:00:00Z");
+}
+
+// More completions would give it another name.
+TEST(LaneDecide, AnotherNameThanTheJobsIsWrittenBeforeTheDurableJobIsMade) {
+  for (const std::string& name : {std::string("with.dots"), std::string(53, 'x')}) {
+    World world;
+    world.job.name = name;
+    const Decision decision = world.decide();
+    ASSERT_TRUE(decision.status && decision.creation);
+    EXPECT_EQ(record_of(world.job), std::nullopt);
+    world.perform(decision);
+    EXPECT_EQ(record_of(world.job), (Record{first_name(world.job), ""}));
+    world.step();
+    EXPECT_EQ(record_of(world.job), (Record{first_name(world.job), "durable-uid-1"}));
+  }
+  World world;
+  world.job.name = std::string(52, 'x');
+  EXPECT_FALSE(world.decide().status);
+}
+
+TEST(LaneDecide, AJobThatIsSuspendedBeforeItKnowsItsDurableJobSuspendsThat) {
+  World world;
+  world.step();
+  ASSERT_TRUE(world.durable);
+  world.job.spec["suspend"] = true;
+  world.step();
+  EXPECT_TRUE(world.durable->spec.suspend);
+  EXPECT_FALSE(holds(world.job.status, "Suspended")) << "its pod may run";
 }
 
 TEST(LaneDecide, WithoutTheGuardNoDurableJobIsMadeAndAnEventSaysWhy) {
@@ -111,7 +139,7 @@ TEST(LaneDecide, ASuspendedJobHasNoStartTimeAndNoDurableJob) {
   EXPECT_EQ(world.step(), 0);
   world.job.spec["suspend"] = false;
   world.now = at_second(60);
-  world.step();
+  world.settle();
   EXPECT_EQ(string_at(world.job.status, "startTime"), "2026-03-01T12:01:00Z");
   EXPECT_EQ(reason(world, "Suspended"), "JobResumed");
 }
@@ -170,7 +198,7 @@ TEST(LaneDecide, AForeignObjectOfThatNameGivesASuffix) {
 
 TEST(LaneDecide, ANameThatIsTakenAtTheCreationIsReplacedInTheRecordFirst) {
   World world;
-  world.step(1);  // the creation found another object
+  world.step(0);  // the creation found another object
   world.name_taken = true;
   const Decision decision = world.decide();
   ASSERT_TRUE(decision.status && decision.creation);
@@ -237,7 +265,7 @@ TEST(LaneDecide, WhatCannotBeMappedFailsTheJob) {
   EXPECT_EQ(reason(queue, "Failed"), "NotSupported");
   EXPECT_FALSE(queue.durable);
   World refused;
-  refused.step(1);
+  refused.step(0);
   refused.refusal = "lostAfterSeconds is too low";
   refused.step();
   EXPECT_EQ(string_at(*condition(refused.job.status, "Failed"), "message"),
@@ -452,10 +480,21 @@ TEST(LaneDecide, ADurableJobWithAnObsoleteNameIsAStray) {
 
 TEST(LaneDecide, BeforeTheUidIsKnownTheNameDecidesWhatIsAStray) {
   World world;
+  world.job.name = "with.dots";
   world.step();
   EXPECT_FALSE(is_stray(world.job, *world.durable));
   world.durable->name = "other";
   EXPECT_TRUE(is_stray(world.job, *world.durable));
+}
+
+TEST(LaneDecide, WithoutARecordADurableJobThatRunsIsAStrayOfAFinishedJobAlone) {
+  World world;
+  world.step();
+  EXPECT_FALSE(is_stray(world.job, *world.durable));
+  world.job.status["conditions"] = Json::array({{{"type", "Failed"}, {"status", "True"}}});
+  EXPECT_TRUE(is_stray(world.job, *world.durable));
+  world.durable->status.phase = Phase::kFailed;
+  EXPECT_FALSE(is_stray(world.job, *world.durable));
 }
 
 // A replica that was paused before its POST creates the DurableJob again under the recorded name.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "reconciler/shards.h"
+
 namespace holdfast::lane_controller {
 namespace {
 
@@ -54,6 +56,26 @@ TEST(LaneFacts, AJobWithoutADurableJobHasTheShardThatItsDurableJobWillHave) {
 TEST(LaneFacts, AJobHasTheShardOfTheFirstDurableJobByName) {
   EXPECT_EQ(lane_shard_key(batch_job(), {durable("pi-2"), durable("pi")}),
             reconciler::shard_key(durable("pi")->job));
+}
+
+TEST(LaneFacts, AJobThatKnowsItsDurableJobLeadsBackToItInItsOwnShard) {
+  constexpr int kShards = 1000;
+  auto made = std::make_shared<codecs::CachedJob>(*durable("pi"));
+  made->job.fixed_shard = reconciler::fixed_shard_key(
+      reconciler::shard_label(reconciler::shard_of("u-1", kShards), kShards), "d-pi");
+  CachedBatchJob job = batch_job();
+  EXPECT_FALSE(leads_back(job, *made, kShards)) << "a long Job is not in the cache";
+  job.job.emplace();
+  job.job->uid = job.uid;
+  EXPECT_FALSE(leads_back(job, *made, kShards)) << "it has no record";
+  job.job->metadata = lane::with_record(*job.job, {"pi", ""});
+  EXPECT_FALSE(leads_back(job, *made, kShards)) << "it knows the name alone";
+  job.job->metadata = lane::with_record(*job.job, {"pi", "another"});
+  EXPECT_FALSE(leads_back(job, *made, kShards));
+  job.job->metadata = lane::with_record(*job.job, {"pi", "d-pi"});
+  EXPECT_TRUE(leads_back(job, *made, kShards));
+  job.has_queue = true;
+  EXPECT_FALSE(leads_back(job, *made, kShards)) << "another replica has the Job alone";
 }
 
 TEST(LaneFacts, AFinishedJobHasWorkWhileADurableJobOfItRuns) {

@@ -50,7 +50,7 @@ TEST_F(LaneControllerTest, AJobThatOnlyACacheKnowsMakesNothing) {
   answer("POST", "/durablejobs", refusal(503, "ServiceUnavailable"));
   world_.create(kBatchJobs, batch_job());
   start();
-  ASSERT_EQ(record(), "pi");
+  ASSERT_GT(answered_, 0);
   world_.stuck_watch = "/apis/batch/v1/";
   delete_job();
   world_.create(kBatchJobs, batch_job({{"suspend", true}}));

@@ -147,12 +147,14 @@ class LaneControllerTest : public ::testing::Test {
   }
   // Answers requests of this method whose path has this in it.
   void answer(const std::string& method, const std::string& part, const ApiAnswer& with) {
-    world_.before = [=](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    world_.before = [=, this](const ApiRequest& request) -> std::optional<ApiAnswer> {
       const bool is_it = request.method == method && request.target.find(part) != std::string::npos;
+      answered_ += is_it ? 1 : 0;
       return is_it ? std::optional(with) : std::nullopt;
     };
   }
 
+  int answered_ = 0;  // requests, by answer()
   OperatorWorld world_;
 };
 

@@ -161,7 +161,7 @@ struct OperatorWorld::Process : jobs::Telemetry, events::EventSink, notify::Post
 
   runtime::Manager::Config config(int life) const {
     runtime::Manager::Config config;
-    if (operator_world.batch_jobs) config.batch_jobs.emplace();
+    if (operator_world.batch_jobs) config.batch_jobs.emplace(operator_world.batch_selector);
     config.namespaces = operator_world.namespaces;
     config.membership.id = "holdfast-" + std::to_string(life);
     config.membership.shards = operator_world.shards;

@@ -54,6 +54,7 @@ class OperatorWorld {
 
   // Before start(): it runs batch/v1 Jobs, too; and how many shards there are.
   bool batch_jobs = false;
+  std::string batch_selector = {};  // of their namespaces; empty: all
   // Before start(): it works on these alone.
   std::vector<std::string> namespaces;
   int shards = 1;

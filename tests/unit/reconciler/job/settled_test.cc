@@ -97,6 +97,13 @@ TEST(Settled, ASettledJobIsAtRestOnceItsPodsAreReleased) {
   EXPECT_TRUE(decide(view, now()).at_rest);
 }
 
+TEST(Settled, UntilItsBatchJobReportsItsEndItIsNotAtRest) {
+  JobView view = settled();
+  EXPECT_TRUE(is_at_rest(view));
+  view.observed.mirrored = false;
+  EXPECT_FALSE(is_at_rest(view));
+}
+
 TEST(Settled, ItIsAtRestOnceNoPodIsHeld) {
   JobView view = settled();
   add_ended_pod(view, 1, 0);
