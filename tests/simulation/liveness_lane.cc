@@ -80,7 +80,13 @@ void Liveness::look_at_batch_jobs() {
 std::string Liveness::unsettled_batch_jobs() const {
   std::string found;
   gateway_.server().for_each("jobs", [&](const Json& job) {
-    if (is_ours(job) && outcome_of(job).empty()) found = "Job " + key_of(job) + " has not ended";
+    if (!is_ours(job) || !outcome_of(job).empty()) return;
+    // A user deleted its DurableJob, and left the pods behind. It waits for them.
+    const bool has_orphans = has_pods(recorded_uid(job));
+    const Json* const durable = gateway_.server().find(
+        "durablejobs", string_at(at(job, "metadata"), "namespace"), recorded_name(job));
+    if (has_orphans && !durable) return;
+    found = "Job " + key_of(job) + " has not ended";
   });
   return found;
 }

@@ -471,6 +471,7 @@ bool Users::change_runs(const std::string& ns, const std::string& name, std::uin
 }
 
 void Users::make_peace() {
+  at_peace_ = true;
   away_.clear();
   pools_away_.clear();
   touches_ = false;

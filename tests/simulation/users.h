@@ -110,6 +110,7 @@ class Users {
   std::set<std::string> away_;
   std::set<std::string> pools_away_;
   bool touches_ = false;
+  bool at_peace_ = false;         // the faults are over
   std::set<std::string> squats_;  // keys of foreign pods with our names
 };
 

@@ -72,8 +72,9 @@ void Users::create_batch_job(const std::string& ns, const std::string& name, std
     spec.erase("suspend");  // nobody resumes it in the exam
     create(ns, name, spec);
   }
-  const auto answer =
-      gateway_.ask(kUser, "POST", batch_target(ns), drawn_batch_job(ns, name, seed));
+  Json job = drawn_batch_job(ns, name, seed);
+  if (at_peace_) job["spec"].erase("suspend");  // nobody resumes it any more
+  const auto answer = gateway_.ask(kUser, "POST", batch_target(ns), job);
   if (answer && answer->status == 201) return strikes_.fired(Act::kCreateJob);
   if (answer && answer->status == 409) return;
   later(seconds(7), [this, ns, name, seed] {
