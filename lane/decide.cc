@@ -143,6 +143,8 @@ void write_in_turn(const View& view, Json metadata, Json status, Decision& decis
 void mirror(const View& view, const Record& record, const std::optional<Change>& change,
             Decision& decision) {
   const reconciler::Job& seen = *view.durable->job;
+  // Its first status comes soon. One write then reports that and the UID.
+  if (seen.status.phase == reconciler::Phase::kNone) return;
   Json status = view.job.status;
   const bool is_over = is_terminal(seen.status.phase);
   if (!view.job.suspended()) {

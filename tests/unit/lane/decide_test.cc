@@ -36,6 +36,17 @@ TEST(LaneDecide, ADurableJobWithTheJobsNameIsMadeAtOnce) {
   EXPECT_EQ(string_at(world.job.status, "startTime"), "2026-03-01T12:00:00Z");
 }
 
+TEST(LaneDecide, OneWriteReportsTheUidAndTheFirstStatus) {
+  World world;
+  world.step();
+  world.durable->status.phase = Phase::kNone;
+  EXPECT_EQ(world.step(), 0);
+  world.run();
+  EXPECT_EQ(world.step(), 1);
+  EXPECT_EQ(record_of(world.job), (Record{"pi", "durable-uid-1"}));
+  EXPECT_EQ(int_at(world.job.status, "active"), 1);
+}
+
 // More completions would give it another name.
 TEST(LaneDecide, AnotherNameThanTheJobsIsWrittenBeforeTheDurableJobIsMade) {
   for (const std::string& name : {std::string("with.dots"), std::string(53, 'x')}) {
