@@ -88,9 +88,10 @@ void LaneController::on_job(const cache::View<codecs::CachedJob>::Change& change
   }
 }
 
-// The status of its DurableJob reports the other changes of a pod.
+// The status of its DurableJob reports the other changes of a pod, and its end.
 void LaneController::on_pod(const cache::View<codecs::CachedPod>::Change& change) {
   if (counts_as_ready(change.before) == counts_as_ready(change.after)) return;
+  if (change.after && change.after->pod.ended()) return;
   const codecs::JobPtr job = jobs_.get(jobs::job_key(change.latest()));
   if (!job || job->source.empty()) return;
   for (const BatchJobPtr& owner : facts_.owners(*job)) {

@@ -5,6 +5,7 @@ import pytest
 from fake_kubelet import FakeKubelet
 from holdfast import runs
 from lane import LANE, batch_job
+from lives import flush_audit, operator_writes
 from localcluster import wait_for
 
 OPERATOR_FLAGS = LANE
@@ -34,6 +35,19 @@ def test_a_job_whose_pod_succeeds_is_complete(batch, cluster):
     durable = batch.durable_of("pi")
     assert durable["metadata"]["name"] == "pi" and durable["status"]["phase"] == "Succeeded"
     assert "ttlSecondsAfterFinished" not in durable["spec"]
+
+
+def test_a_job_costs_three_writes_of_its_status_at_most(batch, cluster):
+    """A pod has been created, it is ready, the end."""
+    offset = cluster.audit_offset()
+    batch.apply(batch_job("priced", annotations=runs(3)))
+    ended(batch, "priced", "Complete")
+    flush_audit(cluster, offset)
+    writes = [(write.verb, write.what) for write in operator_writes(cluster, offset, batch.namespace)
+              if write.name.startswith("priced")]
+    assert 1 < writes.count(("update", "jobs/status")) <= 3, writes
+    assert writes.count(("create", "durablejobs")) == 1
+    assert batch.durable_of("priced")["status"]["settled"], "its own last write came before the Job's"
 
 
 def test_pods_carry_the_labels_of_the_job(batch, cluster):

@@ -28,6 +28,27 @@ TEST_F(LaneControllerTest, AJobThatSucceedsIsComplete) {
   EXPECT_EQ(Json(world_.all("jobs")), before) << "a finished Job is written no more";
 }
 
+TEST_F(LaneControllerTest, ALifeCostsTheJobThreeWrites) {
+  std::vector<std::string> writes;
+  world_.before = [&](const ApiRequest& request) -> std::optional<ApiAnswer> {
+    if (request.method != "PUT" || request.target.find("/jobs/pi/status") == std::string::npos) {
+      return std::nullopt;
+    }
+    const Json status = at(*parse_json(request.body), "status");
+    writes.push_back(std::to_string(int_at(status, "active")) + " active, " +
+                     std::to_string(int_at(status, "ready")) + " ready");
+    return std::nullopt;
+  };
+  begin();
+  world_.run(seconds(5));
+  be_ready(true);
+  world_.run(seconds(5));
+  end_pod(true);
+  ASSERT_TRUE(until([&] { return !holds("Complete").empty(); }));
+  world_.run(seconds(5));
+  EXPECT_THAT(writes, ElementsAre("1 active, 0 ready", "1 active, 1 ready", "0 active, 0 ready"));
+}
+
 TEST_F(LaneControllerTest, AJobThatFailsIsFailed) {
   world_.create(kBatchJobs, batch_job({{"backoffLimit", 0}}));
   start();
