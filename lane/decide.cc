@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::chrono::seconds kPodsLook{5};
 constexpr std::chrono::seconds kNameLook{30};
+constexpr std::chrono::minutes kElsewhereLook{5};
 
 // The write, unless it changes nothing.
 void write(const View& view, Json metadata, Json status, Decision& decision) {
@@ -40,7 +41,8 @@ std::string joined(const std::vector<std::string>& lines) {
   return utf8_prefix(std::move(text), kMostText);
 }
 
-// Steps 1 and 2. The record of a name stays, so a later name of the Job cannot be another one.
+// Steps 1 and 2. The record of a name stays, so a later name of the Job cannot be another one. What
+// was tried in vain may last: the status then says that the Job has been resumed.
 void create(const View& view, const std::string& name, const Mapped& mapped, Decision& decision) {
   if (view.guard.holds) {
     decision.wake_after = reconciler::kGuardLook;
@@ -51,7 +53,11 @@ void create(const View& view, const std::string& name, const Mapped& mapped, Dec
     return;
   }
   const bool is_own_name = name == view.job.name && keeps_its_name(view.job);
-  if (!is_own_name) write(view, with_record(view.job, {name, ""}), view.job.status, decision);
+  if (!is_own_name || view.tried) {
+    Json status = view.job.status;
+    if (!view.job.suspended()) go_on(status, view.now);
+    write(view, with_record(view.job, {name, ""}), std::move(status), decision);
+  }
   decision.creation =
       Creation{name, creation_body(view.job, name, mapped, view.shard_label, view.keeps_rights)};
   decision.events.push_back(Event{false, "DurableJobCreated", "Created DurableJob " + name});
@@ -179,7 +185,7 @@ Decision decide(const View& view) {
     const auto change = change_of(job, *view.durable->job, view.durable->source);
     if (change) sync(view, *change, decision);
     mirror(view, record, change, decision);
-  } else if (!recorded && job.suspended() && !has_nothing_to_do(job)) {
+  } else if (!recorded && !view.tried && job.suspended() && !has_nothing_to_do(job)) {
     Json status = job.status;
     rest(status, view.now);
     write(view, job.metadata, std::move(status), decision);
@@ -189,6 +195,8 @@ Decision decide(const View& view) {
     fail(view, "DurableJobDeleted",
          "DurableJob " + record.name + " was deleted while it ran this Job", decision);
   } else {
+    // If another replica has its shard, that one reports its end. But it may die before.
+    decision.wake_after = kElsewhereLook;
     decision.look = true;
   }
   return decision;

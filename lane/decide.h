@@ -7,9 +7,9 @@
 //   2. the DurableJob, owned by the Job                             the name is the Job's alone
 //   3. the Job's status: the DurableJob's UID, counts, conditions   compare-and-swap, many times
 //
-// Step 1 is left out if the name is the Job's own. Without it, a live read of the Job comes before
-// step 2. So only a replica that knows the Job as it is creates anything. Once step 3 has the UID,
-// nothing is created any more.
+// Step 1 is left out at the first try if the name is the Job's own. Then a live read of the Job comes
+// before step 2. So only a replica that has just seen the Job as it is creates anything. Once step 3
+// has the UID, nothing is created any more.
 #pragma once
 
 #include <optional>
@@ -35,6 +35,8 @@ struct View {
   std::optional<DurableView> durable = std::nullopt;  // none: the cache has none
   // A live read has shown that the DurableJob of the record is not there.
   bool is_gone = false;
+  // This process has tried to create it. It may be there, even if no answer said so.
+  bool tried = false;
   // A live read has shown that a foreign object has that name.
   bool name_taken = false;
   // The API server can never create the DurableJob; why.

@@ -176,6 +176,7 @@ kube::ObjectPtr rest_of(const CachedJob& cached) {
   // Job's.
   if (!cached.source.empty()) {
     auto whole = std::make_shared<CachedJob>(cached);
+    whole->texts.reset();
     for (reconciler::HistoryEntry& entry : whole->job.status.history) {
       std::string().swap(entry.message);
     }

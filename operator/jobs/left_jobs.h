@@ -13,7 +13,7 @@
 // A job whose shard this replica had to correct for another one leaves at once.
 //
 // After a restart the cache lacks it. A pod that lives or has our finalizer then leads back to it,
-// and so does a Lease: look_for().
+// and so does a Lease: look_for(). A batch/v1 Job reads its DurableJob itself.
 //
 // The namespaces take turns with their reads, as with reconciles (client/controller/work_queue.h).
 //

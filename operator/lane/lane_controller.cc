@@ -136,7 +136,9 @@ lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJ
   const std::optional<lane::Record> record = lane::record_of(job);
   const std::string name = record ? record->name : lane::first_name(job);
   keep = jobs_.get(job.namespace_ + "/" + name);
-  if (!keep && memory.settled && memory.settled->name == name) keep = memory.settled;
+  const codecs::JobPtr& settled = memory.settled;
+  const bool is_newer = settled && (!keep || keep->version < settled->version);
+  if (is_newer && settled->name == name) keep = settled;
   if (keep) {
     view.durable = lane::DurableView{&keep->job, keep->owner_uid, lane::parse_source(keep->source)};
   }
@@ -144,6 +146,7 @@ lane::View LaneController::view(const CachedBatchJob& cached, const lane::BatchJ
   view.name_taken = is_known_taken || (view.durable && view.durable->owner_uid != job.uid);
   view.refusal = memory.refusal;
   view.refused = memory.refused;
+  view.tried = memory.tried;
   if (view.durable) view.ready = facts_.ready_pods(*keep);
   if (memory.last_write) {
     view.ready_pause = *memory.last_write + shortest_pause(cached.bytes) - loop_.now();

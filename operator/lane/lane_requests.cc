@@ -148,6 +148,7 @@ Task<Result<>> LaneRequests::patch(const lane::BatchJob& job, const lane::Patch&
 
 Task<Result<>> LaneRequests::create(const lane::BatchJob& job, const lane::Creation& creation,
                                     LaneMemoryPtr memory, controller::Gate::Claim claim) {
+  memory->tried = true;
   auto post = writer_.post(
       claim,
       kube::collection_path(reconciler::kJobGroupPath, reconciler::kJobPlural, job.namespace_),
@@ -191,6 +192,10 @@ Result<> LaneRequests::await_watch(const lane::BatchJob& job, const JsonView& li
   // on both.
   const codecs::JobPtr durable = codecs::decode_job(live);
   if (durable && durable->job.status.settled && is_terminal(durable->job.status.phase)) {
+    if (memory.settled && memory.settled->version == durable->version) {
+      return make_error(ErrorCode::kConflict,
+                        "the cache shows another DurableJob than the live one");
+    }
     memory.settled = durable;
     look_again(job);
     return Unit{};

@@ -29,6 +29,7 @@ struct LaneMemory {
   std::uint64_t durable_version = 0;      // of the DurableJob
   std::optional<SteadyTime> waits_since;  // for the caches to show these
   std::string created;                    // UID of the DurableJob that this process created
+  bool tried = false;                     // to create one; it may be there
   std::string taken;                      // a name that a foreign object has
   SteadyTime taken_until{};               // then look again
   std::optional<std::string> refusal;

@@ -611,11 +611,13 @@ TEST(JobCodec, ASettledJobKeepsWhatItsBatchV1JobReports) {
   Json job = job_json();
   job["metadata"]["annotations"][reconciler::kBatchJobAnnotation] = "fields-template";
   const JobPtr of_lane = decode_job(document(job));
+  ASSERT_TRUE(of_lane->texts);
   reconciler::Status status = of_lane->job.status;
   status.conditions = {{"FailureTarget", true, "DeadlineExceeded", "out of time", Time{}}};
   const auto kept = [&](const CachedJob& of) {
     const auto whole = kube::as<CachedJob>(kube::whole(settled_job(of, status, 18)));
     EXPECT_EQ(whole->version, 18U);
+    EXPECT_FALSE(whole->texts) << "as of each finished job";
     return whole->job.status.condition("FailureTarget") != nullptr;
   };
   EXPECT_TRUE(kept(*of_lane));

@@ -47,6 +47,30 @@ TEST(LaneDecide, OneWriteReportsTheUidAndTheFirstStatus) {
   EXPECT_EQ(int_at(world.job.status, "active"), 1);
 }
 
+// The answer may have been lost, and the DurableJob may be there.
+TEST(LaneDecide, AJobIsNotSuspendedWhileItsDurableJobMayBeThere) {
+  World world;
+  world.step(0);
+  world.tried = true;
+  world.job.spec["suspend"] = true;
+  world.step();
+  ASSERT_TRUE(world.durable);
+  EXPECT_TRUE(world.durable->spec.suspend);
+  EXPECT_FALSE(holds(world.job.status, "Suspended"));
+}
+
+TEST(LaneDecide, AJobWhoseDurableJobCannotBeMadeYetSaysThatItIsResumed) {
+  World world(spec(R"({"suspend": true})"));
+  world.step();
+  world.job.spec["suspend"] = false;
+  EXPECT_FALSE(world.decide().status);
+  world.tried = true;
+  world.step(1);
+  EXPECT_EQ(reason(world, "Suspended"), "JobResumed");
+  EXPECT_EQ(string_at(world.job.status, "startTime"), "2026-03-01T12:00:00Z");
+  EXPECT_FALSE(world.durable);
+}
+
 // More completions would give it another name.
 TEST(LaneDecide, AnotherNameThanTheJobsIsWrittenBeforeTheDurableJobIsMade) {
   for (const std::string& name : {std::string("with.dots"), std::string(53, 'x')}) {

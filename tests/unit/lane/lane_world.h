@@ -79,7 +79,7 @@ struct World {
   std::string owner_uid;
   Source source;
   int created = 0;
-  bool is_gone = false, name_taken = false, pods_left = false;
+  bool is_gone = false, name_taken = false, pods_left = false, tried = false;
   std::optional<std::string> refusal;
   std::set<std::string> refuses;  // fields of the DurableJob's spec
   std::optional<View::Refused> refused;
@@ -100,6 +100,7 @@ struct World {
     View view{.job = job};
     view.is_gone = is_gone;
     view.name_taken = name_taken;
+    view.tried = tried;
     view.refusal = refusal;
     view.pods_left = pods_left;
     view.refused = refused;
