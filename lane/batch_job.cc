@@ -20,6 +20,10 @@ std::size_t tail_of(const BatchJob& job) {
   return 1 + std::to_string(last).size();
 }
 
+bool can_be_a_label(const std::string& name, std::size_t tail) {
+  return name.size() + tail <= kNameLimit && name.find('.') == std::string::npos;
+}
+
 std::string short_hash(const std::string& text) {
   std::string digits;
   std::uint64_t hash = reconciler::mixed(reconciler::hash64(text));
@@ -70,13 +74,12 @@ bool has_queue(const Json& metadata) {
 }
 
 std::string first_name(const BatchJob& job) {
-  const bool fits = job.name.size() + tail_of(job) <= kNameLimit;
-  return fits && job.name.find('.') == std::string::npos ? job.name : second_name(job);
+  return can_be_a_label(job.name, tail_of(job)) ? job.name : second_name(job);
 }
 
 bool keeps_its_name(const BatchJob& job) {
   constexpr std::size_t kLongestTail = 1 + std::numeric_limits<std::int32_t>::digits10 + 1;
-  return job.name.size() + kLongestTail <= kNameLimit && job.name.find('.') == std::string::npos;
+  return can_be_a_label(job.name, kLongestTail);
 }
 
 std::string second_name(const BatchJob& job) {

@@ -26,6 +26,7 @@ void JobNeighbours::show_slots(const codecs::CachedJob& job, reconciler::JobView
 
 void JobNeighbours::observe(const codecs::CachedJob& job, reconciler::Observed& observed) const {
   if (guard_) observed.guard = guard_->view();
+  observed.mirrored = mirror_(job) == Mirror::kDone;
   if (job.job.queue) observed.permit = permits_.of(job);
   if (job.job.spec.pool) observed.pool = places_ ? places_->of(job) : kNoPool;
   const bool notifies = !job.job.notify.empty() || !job.job.status.outbox.empty();

@@ -238,7 +238,6 @@ Task<Result<JobReconciler::Decided>> JobReconciler::decide(const codecs::CachedJ
   while (true) {
     reconciler::JobView seen = looks_.observer.view(job, memory, live, asked);
     seen.observed.settling = settling;
-    seen.observed.mirrored = neighbours_.mirror(job) == Mirror::kDone;
     seen.observed.namespace_goes = namespace_goes;
     seen.observed.may_lose_rights = config_.may_lose_rights;
     const Time time = now();

@@ -49,8 +49,8 @@ class LeftJobs {
   static constexpr std::chrono::seconds kLongestRetry{30};
 
   // `comes_back` gets a job that was settled before, and is in the cache again. `read`: of a job that
-  // is in the cache, once is_sought() is false. `roles`: each namespace has a Role for the operator,
-  // which goes with it.
+  // is in the cache, once is_sought() is false. `roles`: the operator has a Role in each
+  // namespace, and loses it when the namespace goes.
   LeftJobs(Loop& loop, kube::Client& client, Log log, const JobCaches& caches,
            const JobMemories& memories, bool roles,
            std::function<void(const codecs::CachedJob& job)> comes_back,
